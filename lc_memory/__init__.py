@@ -1,0 +1,1 @@
+"""Memory at the head of LCEL chains."""
