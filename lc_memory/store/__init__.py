@@ -1,0 +1,207 @@
+"""Where turns, summaries and facts lie: one contract, two homes.
+
+A *session* is one conversation of one user. It holds *turns*: each is what was said between a question
+and its answer, whole, numbered 1, 2, 3 … without gaps, and never changed afterwards. What is too old for
+the prompt is *covered*: a summary stands for the turns up to ``covers``, and reading the session back
+costs the summary and the turns behind it, however long the conversation is. Every change moves the
+session's *version*, so that whoever holds a copy learns with one small query whether it is still true.
+
+Beside the sessions lie the facts (:meth:`Store.ledger`), and what the indexes over the turns have still
+to do (:meth:`Store.backlog`).
+
+:func:`open_store` opens a folder (SQLite), a database by URL (SQLite or PostgreSQL), or a store in memory.
+All calls block; a caller on an event loop moves them to threads, from any of which they may be made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from lc_memory.facts.ledger import Ledger
+    from lc_memory.store.backlog import Backlog
+
+Message = dict[str, Any]
+"""A chat message as OpenAI writes it (``role``, ``content`` …), with any further keys, of JSON values."""
+
+DATABASE_FILE = "lc_memory.sqlite3"
+"""The name of the database in a folder that was given to :func:`open_store`."""
+
+
+@dataclass(frozen=True)
+class SessionKey:
+    """Which conversation, and whose. Both may be any string: the pair names the session."""
+
+    session_id: str
+    user_id: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """Who owns the long-term facts: the user, or, where nobody is named, this session alone."""
+        return f"session:{self.session_id}" if self.user_id is None else f"user:{self.user_id}"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What was said from a question to its answer, tool calls and results between them included."""
+
+    seq: int
+    """1, 2, 3 … within the session, in the order of the commits, whatever the clock said."""
+    messages: tuple[Message, ...]
+    created_at: float
+    """Unix seconds."""
+    turn_id: str
+    """Unique within the session; 32 hex digits unless the caller chose it."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A session at one moment."""
+
+    version: int
+    summary: str | None
+    """What stands for the turns up to ``covers``. None: there is no summary of them."""
+    covers: int
+    turns: tuple[Turn, ...]
+    """The turns after ``covers`` (and after what :meth:`Store.load` was told is known), oldest first."""
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """One line of the list of sessions."""
+
+    key: SessionKey
+    turns: int
+    created_at: float
+    updated_at: float
+    """Unix seconds by the clock of whoever wrote last."""
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What was erased, so that the indexes can follow."""
+
+    sessions: tuple[SessionKey, ...] = ()
+    turns: tuple[int, ...] = ()
+    """:attr:`~lc_memory.store.backlog.StoredTurn.row` of each."""
+    facts: tuple[int, ...] = ()
+    """:attr:`~lc_memory.facts.Fact.row` of each."""
+    wiped: bool = True
+    """False: erased, but bytes of it may still lie in the files until :meth:`Store.wipe` succeeds."""
+
+
+class Store(Protocol):
+    """What every home of the sessions can do.
+
+    Errors: :class:`~lc_memory.errors.StoreError` where the database cannot do it, saying what is wrong
+    and what to do; :class:`~lc_memory.errors.MemoryInputError` where an argument cannot be stored, before
+    anything is written. After either the store stays usable.
+    """
+
+    def append(
+        self,
+        key: SessionKey,
+        messages: Sequence[Message],
+        *,
+        turn_id: str | None = None,
+        created_at: float | None = None,
+    ) -> Turn:
+        """Save one turn: all of it or nothing. Returned, it is on the disk.
+
+        The same ``turn_id`` a second time in a session saves nothing and returns the first turn, so a
+        call whose outcome is unknown (the connection broke) can simply be made again. The messages come
+        back equal to what was given, save that tuples become lists.
+        """
+        ...
+
+    def version(self, key: SessionKey) -> int:
+        """A number that grows with every change of the session; 0 where there is none.
+
+        A version never comes twice, not even when a session was erased and begun anew.
+        """
+        ...
+
+    def load(self, key: SessionKey, *, after: int = 0) -> Snapshot:
+        """The session now, in one consistent read, without the turns up to ``after`` and the covered ones."""
+        ...
+
+    def commit_summary(
+        self, key: SessionKey, summary: str | None, covers: int, *, based_on: Snapshot
+    ) -> bool:
+        """Set the summary and what it covers, in one commit.
+
+        False, and nothing changed, where another summary was committed since ``based_on`` was loaded, or
+        the session was erased since: then the text is about turns that must not come back.
+        """
+        ...
+
+    def turns(self, key: SessionKey, *, start: int = 1, limit: int | None = None) -> Iterator[Turn]:
+        """The whole history from ``start``, covered turns included, read page by page."""
+        ...
+
+    def sessions(self, user_id: str | None = None) -> list[SessionInfo]:
+        """The sessions of a user (None: of everyone), the one changed last first."""
+        ...
+
+    def clear(self, key: SessionKey) -> Forgotten:
+        """Erase the turns and the summary of exactly this session. Facts stay."""
+        ...
+
+    def forget(self, *, user_id: str | None = None, session_id: str | None = None) -> Forgotten:
+        """Erase turns, summaries and facts.
+
+        ``user_id`` alone: all of that user. ``session_id`` alone: every session of that name, whoever's,
+        and the facts that were learnt in them. Both: that session, and the facts of the user from it.
+        """
+        ...
+
+    def wipe(self) -> bool:
+        """Overwrite what was erased in the files as well; False where somebody's open read prevents it.
+
+        On SQLite :meth:`clear` and :meth:`forget` do this themselves.
+        """
+        ...
+
+    def ledger(self) -> Ledger:
+        """The facts in this store."""
+        ...
+
+    def backlog(self) -> Backlog:
+        """The turns as the indexes see them: by row, and what is still to be done."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections. The store may be used again: it opens new ones."""
+        ...
+
+
+def open_store(where: str | os.PathLike[str], *, timeout: float = 30.0) -> Store:
+    """Open a store, creating it where there is none.
+
+    ``where`` is a folder (made for its owner only, with ``lc_memory.sqlite3`` in it), the URL
+    ``sqlite:///path/of/file``, ``postgresql://user:password@host/database`` (needs the extra
+    ``postgres``), or ``":memory:"`` for one that ends with the process.
+
+    ``timeout``: how many seconds a call may wait for another process's write or for a connection.
+    A store that an older version wrote is brought up to date; one that a newer version wrote is refused.
+    """
+    from lc_memory.store.database import Database
+    from lc_memory.store.sql import SqlStore
+
+    return SqlStore(Database.open(where, timeout=timeout))
+
+
+__all__ = [
+    "DATABASE_FILE",
+    "Forgotten",
+    "Message",
+    "SessionInfo",
+    "SessionKey",
+    "Snapshot",
+    "Store",
+    "Turn",
+    "open_store",
+]

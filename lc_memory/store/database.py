@@ -1,0 +1,293 @@
+"""Connections to one database: how they are opened, shared, locked, and what their failures mean.
+
+SQLite runs in WAL mode with ``synchronous=FULL``, so that a committed turn survives a power cut; a write
+begins with BEGIN IMMEDIATE, because a transaction that starts reading and then wants to write can fail
+without waiting. Threads of one process queue for the write at a lock of ours: SQLite's own waiting is
+polling, meant for other processes.
+
+A database file is never created in place. It is made under another name, as a valid empty database, and
+then linked to its own; so a file of zero bytes is always one that lost its content, and is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from lc_memory.errors import MemoryInputError, MissingExtraError, StoreError
+from lc_memory.store import DATABASE_FILE, failures, schema
+from lc_memory.store.forks import ForkGate
+
+_MIGRATION_LOCK = 0x6C636D656D  # any constant that other programs on a shared server will hardly use
+
+_BEFORE_RETURNING = (3, 35)
+
+
+class Database:
+    """One database and the connections to it. Safe to use from any thread, and after a fork."""
+
+    def __init__(self, engine: Engine, name: str, *, timeout: float, in_memory: bool = False) -> None:
+        self.name = name
+        """What error messages call the store; never holds a password."""
+        self._engine = engine
+        self._timeout = timeout
+        self._in_memory = in_memory
+        self._sqlite = engine.dialect.name == "sqlite"
+        self.wipes_cheaply = self._sqlite
+        """Whether :meth:`wipe` costs milliseconds rather than writing every table anew."""
+        self._reader = engine if self._sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._writer = threading.Lock()
+        # A child must not use its parent's connections, nor may it close them. So none is open at the
+        # moment of a fork. (What lies in memory alone is the child's own copy.)
+        self._gate = ForkGate(before_fork=None if in_memory else engine.dispose)
+
+    @classmethod
+    def open(cls, where: str | os.PathLike[str], *, timeout: float) -> Database:
+        """Open and, where needed, create or migrate. See :func:`lc_memory.store.open_store`."""
+        database = _connect(os.fspath(where), timeout)
+        try:
+            database._migrate()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection for reading: each statement by itself sees one state of the database."""
+        with self._gate, self._errors(), self._reader.connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction, committed at the end of the block and rolled back where the block raises."""
+        with self._gate, self._errors():
+            if not self._sqlite:
+                with self._engine.begin() as connection:
+                    yield connection
+                return
+            if not self._writer.acquire(timeout=self._timeout):
+                raise failures.locked(self.name, self._timeout)
+            try:
+                with self._engine.connect() as connection:
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    yield connection
+                    connection.commit()
+            finally:
+                self._writer.release()
+
+    def serialize(self, connection: Connection, key: bytes) -> None:
+        """Until the end of this transaction, let no other pass this line with the same key."""
+        if not self._sqlite:  # there a write transaction is alone anyway
+            number = int.from_bytes(key[:8], "big", signed=True)
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+
+    def wipe(self) -> bool:
+        """Make erased text unreadable in the files. False: a reader keeps SQLite's log from being emptied.
+
+        SQLite overwrites what is deleted (``secure_delete``), but its write-ahead log still holds the
+        older pages until it is emptied. PostgreSQL keeps the bytes of deleted rows; ``VACUUM FULL``
+        writes the tables anew, holding each locked meanwhile. Its write-ahead log cannot be emptied by
+        a client; the server recycles those files in the course of its checkpoints, and archives of it are the
+        administrator's.
+        """
+        if self._sqlite:
+            with self._gate, self._errors(), self._writer, self._engine.connect() as connection:
+                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+                return not busy
+        with self.read() as connection:
+            tables = connection.execute(
+                text(
+                    "SELECT oid::regclass::text FROM pg_class"
+                    r" WHERE relkind = 'r' AND relname LIKE 'lcm\_%' AND pg_table_is_visible(oid)"
+                )
+            ).scalars()
+            for table in tables.all():
+                connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
+        return True
+
+    def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        with contextlib.suppress(SQLAlchemyError, sqlite3.Error):
+            self._engine.dispose()
+
+    def _migrate(self) -> None:
+        with self.read() as connection:
+            if not self._sqlite:
+                encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+                if encoding != "UTF8":
+                    raise StoreError(
+                        f"{self.name}: its encoding is {encoding}, which cannot hold every language. Create "
+                        "the database with: createdb -T template0 -E UTF8 NAME"
+                    )
+            if schema.stored_version(connection) == len(schema.STEPS):
+                return
+        with self.write() as connection:
+            if not self._sqlite:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": _MIGRATION_LOCK})
+            schema.migrate(connection, self.name)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            if self._sqlite and not self._in_memory and failures.is_lasting(error):
+                self.close()
+            raise failures.explain(error, self.name) from error
+
+
+def _connect(where: str, timeout: float) -> Database:
+    if where == ":memory:":
+        return _memory(timeout)
+    if "://" not in where:
+        return _sqlite(Path(where).absolute() / DATABASE_FILE, timeout)
+    try:
+        url = make_url(where)
+    except ArgumentError as error:
+        raise MemoryInputError(f"this is not a database URL: {where.split('@')[-1]!r}") from error
+    if url.drivername in ("sqlite", "sqlite+pysqlite"):
+        if url.database in (None, "", ":memory:"):
+            return _memory(timeout)
+        return _sqlite(Path(url.database).absolute(), timeout)
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return _postgres(url.set(drivername="postgresql+psycopg"), timeout)
+    raise MemoryInputError(
+        f"{url.drivername}:// is no database that lc-memory can use. Give a folder, sqlite:///file, or "
+        "postgresql://user:password@host/database"
+    )
+
+
+def _memory(timeout: float) -> Database:
+    # One connection, which is the database: whoever uses it has it alone.
+    engine = _sqlite_engine(lambda: _sqlite_connection(":memory:", timeout), timeout, size=1)
+    return Database(engine, "the store in memory", timeout=timeout, in_memory=True)
+
+
+def _sqlite(path: Path, timeout: float) -> Database:
+    if sqlite3.sqlite_version_info < _BEFORE_RETURNING:
+        raise StoreError(
+            f"SQLite {sqlite3.sqlite_version} is too old; lc-memory needs 3.35 (March 2021) or later"
+        )
+    try:
+        _create(path)
+        if path.stat().st_size == 0:
+            raise StoreError(
+                f"{path} has lost its content (0 bytes). Restore it from a backup, or delete it to begin "
+                "with an empty store"
+            )
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be created or opened ({error.strerror}). Choose a folder that this user may "
+            "write to, on a disk with space left"
+        ) from error
+    address = path.as_uri() + "?mode=rw"  # a file that was deleted is an error, not a new empty store
+    engine = _sqlite_engine(lambda: _sqlite_connection(address, timeout), timeout, size=16)
+
+    @event.listens_for(engine, "connect")
+    def _remember_file(connection: Any, record: Any) -> None:
+        record.info["file"] = _identity(path)
+
+    @event.listens_for(engine, "checkout")
+    def _check_file(connection: Any, record: Any, proxy: Any) -> None:
+        if record.info.get("file") != _identity(path):
+            raise DisconnectionError(f"{path} was replaced")
+
+    return Database(engine, str(path), timeout=timeout)
+
+
+def _postgres(url: URL, timeout: float) -> Database:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("PostgreSQL", "postgres") from error
+    arguments = {} if "connect_timeout" in url.query else {"connect_timeout": max(2, round(timeout))}
+    engine = create_engine(
+        url,
+        connect_args=arguments,
+        pool_pre_ping=True,
+        pool_size=5,
+        max_overflow=3,
+        pool_timeout=timeout,
+        pool_use_lifo=True,
+    )
+
+    @event.listens_for(engine, "connect")
+    def _limit_waiting(connection: Any, record: Any) -> None:
+        connection.autocommit = True
+        connection.execute(f"SET lock_timeout = {round(timeout * 1000)}")
+        connection.autocommit = False
+
+    return Database(engine, url.render_as_string(hide_password=True), timeout=timeout)
+
+
+def _sqlite_engine(creator: Any, timeout: float, *, size: int) -> Engine:
+    return create_engine(
+        "sqlite://",
+        creator=creator,
+        poolclass=QueuePool,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=timeout,
+        pool_use_lifo=True,
+    )
+
+
+def _sqlite_connection(address: str, timeout: float) -> sqlite3.Connection:
+    # isolation_level=None: the driver begins no transaction of its own accord.
+    connection = sqlite3.connect(
+        address, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+    )
+    try:
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "secure_delete = ON",
+            "temp_store = MEMORY",  # no text in temporary files
+        ):
+            connection.execute(f"PRAGMA {pragma}").close()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(path: Path) -> None:
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL, 0o600))
+        connection = sqlite3.connect(draft)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").close()
+        finally:
+            connection.close()
+        with contextlib.suppress(FileExistsError):  # another process was first
+            try:
+                os.link(draft, path)
+            except (PermissionError, NotImplementedError):  # a file system without links
+                os.rename(draft, path)
+    except sqlite3.Error as error:
+        raise failures.explain(error, str(path)) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

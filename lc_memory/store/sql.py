@@ -1,0 +1,265 @@
+"""The store over a SQL database, SQLite or PostgreSQL.
+
+The row of a session is the lock and the counter of its turns: saving one moves ``last_seq`` by an upsert
+that returns the new number, and holds the row until the commit. So numbers have no gaps and order is that
+of the commits. Whatever must be consistent is read by one statement, which needs no transaction. The SQL
+is plain text, the same for both databases, because it has to be: upserts and RETURNING are the point of it.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, text
+
+from lc_memory.errors import MemoryInputError
+from lc_memory.facts.ledger import Ledger, erase_facts
+from lc_memory.store import Forgotten, Message, SessionInfo, SessionKey, Snapshot, Turn
+from lc_memory.store.backlog import Backlog
+from lc_memory.store.database import Database
+from lc_memory.store.text import check_text, digest, dump_messages, from_column, load_messages, to_column
+
+_PAGE = 200
+_ERASE_AT_ONCE = 500
+
+_NEXT_SEQ = text(
+    "INSERT INTO lcm_sessions (name_key, user_key, session_id, user_id, last_seq, changes, covers, indexed,"
+    " noted, created_at, updated_at)"
+    " VALUES (:name_key, :user_key, :session_id, :user_id, 1, 1, 0, 0, 0, :now, :now)"
+    " ON CONFLICT (name_key, user_key) DO UPDATE SET last_seq = lcm_sessions.last_seq + 1,"
+    " changes = lcm_sessions.changes + 1, updated_at = excluded.updated_at RETURNING id, last_seq"
+)
+_ADD_TURN = text(
+    "INSERT INTO lcm_turns (session, seq, turn_key, turn_id, messages, created_at)"
+    " VALUES (:session, :seq, :turn_key, :turn_id, :messages, :created_at)"
+    " ON CONFLICT (session, turn_key) DO NOTHING"
+)
+_TURN_BY_ID = text(
+    "SELECT seq, messages, created_at, turn_id FROM lcm_turns"
+    " WHERE session = :session AND turn_key = :turn_key"
+)
+_VERSION = text("SELECT id, changes FROM lcm_sessions WHERE name_key = :name_key AND user_key = :user_key")
+_LOAD = text(
+    "SELECT s.id, s.changes, s.summary, s.covers, t.seq, t.messages, t.created_at, t.turn_id"
+    " FROM lcm_sessions s LEFT JOIN lcm_turns t ON t.session = s.id"
+    " AND t.seq > CASE WHEN s.covers > :after THEN s.covers ELSE :after END"
+    " WHERE s.name_key = :name_key AND s.user_key = :user_key ORDER BY t.seq"
+)
+_SUMMARIZE = text(
+    "UPDATE lcm_sessions SET summary = :summary, covers = :covers, changes = changes + 1"
+    " WHERE name_key = :name_key AND user_key = :user_key"
+    " AND id = :incarnation AND covers = :expected AND last_seq >= :covers"
+)
+_PAGE_OF_TURNS = text(
+    "SELECT seq, messages, created_at, turn_id FROM lcm_turns"
+    " WHERE session = :session AND seq >= :start ORDER BY seq LIMIT :page"
+)
+_LIST = "SELECT session_id, user_id, last_seq, created_at, updated_at FROM lcm_sessions"
+_NEWEST_FIRST = " ORDER BY updated_at DESC, id DESC"
+_LIST_ALL = text(_LIST + _NEWEST_FIRST)
+_LIST_OF_USER = text(_LIST + " WHERE user_key = :user_key" + _NEWEST_FIRST)
+
+_TURNS_OF = text("SELECT id FROM lcm_turns WHERE session IN :sessions").bindparams(
+    bindparam("sessions", expanding=True)
+)
+_ERASE_TURNS = text("DELETE FROM lcm_turns WHERE session IN :sessions").bindparams(
+    bindparam("sessions", expanding=True)
+)
+_ERASE_SESSIONS = text("DELETE FROM lcm_sessions WHERE id IN :sessions").bindparams(
+    bindparam("sessions", expanding=True)
+)
+
+
+class SqlStore:
+    """The :class:`~lc_memory.store.Store` in a SQL database. Made by :func:`lc_memory.store.open_store`."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def append(
+        self,
+        key: SessionKey,
+        messages: Sequence[Message],
+        *,
+        turn_id: str | None = None,
+        created_at: float | None = None,
+    ) -> Turn:
+        session = _keys(key)
+        if turn_id is None:
+            turn_id = uuid.uuid4().hex
+        else:
+            check_text("turn_id", turn_id)
+        column, stored = dump_messages(messages)
+        now = time.time()
+        created_at = now if created_at is None else float(created_at)
+        turn_key = digest(turn_id)
+        with self.database.write() as connection:
+            row = connection.execute(
+                _NEXT_SEQ,
+                {
+                    **session,
+                    "session_id": to_column(key.session_id),
+                    "user_id": None if key.user_id is None else to_column(key.user_id),
+                    "now": now,
+                },
+            ).one()
+            added = connection.execute(
+                _ADD_TURN,
+                {
+                    "session": row.id,
+                    "seq": row.last_seq,
+                    "turn_key": turn_key,
+                    "turn_id": to_column(turn_id),
+                    "messages": column,
+                    "created_at": created_at,
+                },
+            )
+            if not added.rowcount:
+                first = connection.execute(_TURN_BY_ID, {"session": row.id, "turn_key": turn_key}).one()
+                connection.rollback()
+                return _turn(first)
+        return Turn(row.last_seq, stored, created_at, turn_id)
+
+    def version(self, key: SessionKey) -> int:
+        with self.database.read() as connection:
+            row = connection.execute(_VERSION, _keys(key)).first()
+        return 0 if row is None else _version(row)
+
+    def load(self, key: SessionKey, *, after: int = 0) -> Snapshot:
+        with self.database.read() as connection:
+            rows = connection.execute(_LOAD, {**_keys(key), "after": after}).all()
+        if not rows:
+            return Snapshot(0, None, 0, ())
+        first = rows[0]
+        return Snapshot(
+            _version(first),
+            None if first.summary is None else from_column(first.summary),
+            first.covers,
+            tuple(_turn(row) for row in rows if row.seq is not None),
+        )
+
+    def commit_summary(
+        self, key: SessionKey, summary: str | None, covers: int, *, based_on: Snapshot
+    ) -> bool:
+        if summary is not None:
+            check_text("summary", summary)
+        if covers < 0:
+            raise MemoryInputError(f"covers must be the number of a turn, or 0, not {covers}")
+        with self.database.write() as connection:
+            done = connection.execute(
+                _SUMMARIZE,
+                {
+                    **_keys(key),
+                    "summary": None if summary is None else to_column(summary),
+                    "covers": covers,
+                    "incarnation": based_on.version >> _CHANGE_BITS,
+                    "expected": based_on.covers,
+                },
+            )
+        return bool(done.rowcount)
+
+    def turns(self, key: SessionKey, *, start: int = 1, limit: int | None = None) -> Iterator[Turn]:
+        with self.database.read() as connection:
+            session = connection.execute(_VERSION, _keys(key)).first()
+        left = limit
+        while session is not None and (left is None or left > 0):
+            page = _PAGE if left is None else min(_PAGE, left)
+            with self.database.read() as connection:
+                rows = connection.execute(
+                    _PAGE_OF_TURNS, {"session": session.id, "start": start, "page": page}
+                ).all()
+            yield from map(_turn, rows)
+            if len(rows) < page:
+                return
+            start = rows[-1].seq + 1
+            left = None if left is None else left - page
+
+    def sessions(self, user_id: str | None = None) -> list[SessionInfo]:
+        with self.database.read() as connection:
+            if user_id is None:
+                rows = connection.execute(_LIST_ALL).all()
+            else:
+                check_text("user_id", user_id)
+                rows = connection.execute(_LIST_OF_USER, {"user_key": digest(user_id)}).all()
+        return [SessionInfo(_key(row), row.last_seq, row.created_at, row.updated_at) for row in rows]
+
+    def clear(self, key: SessionKey) -> Forgotten:
+        with self.database.write() as connection:
+            erased = _erase(connection, _keys(key))
+        return self._wiped(erased)
+
+    def forget(self, *, user_id: str | None = None, session_id: str | None = None) -> Forgotten:
+        keys: dict[str, Any] = {}
+        if user_id is not None:
+            check_text("user_id", user_id)
+            keys["user_key"] = digest(user_id)
+        if session_id is not None:
+            check_text("session_id", session_id)
+            keys["name_key"] = digest(session_id)
+        if not keys:
+            raise MemoryInputError("forget() needs a user_id, a session_id, or both")
+        with self.database.write() as connection:
+            erased = _erase(connection, keys)
+            facts = erase_facts(connection, user_id, session_id)
+        return self._wiped(replace(erased, facts=facts))
+
+    def wipe(self) -> bool:
+        return self.database.wipe()
+
+    def ledger(self) -> Ledger:
+        return Ledger(self.database)
+
+    def backlog(self) -> Backlog:
+        return Backlog(self.database)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def _wiped(self, erased: Forgotten) -> Forgotten:
+        if not self.database.wipes_cheaply:
+            return replace(erased, wiped=False)
+        return replace(erased, wiped=self.database.wipe())
+
+
+_CHANGE_BITS = 32
+
+
+def _version(row: Any) -> int:
+    # The id of the row is never given twice and later ones are larger: with it in front, the version of
+    # a session that was erased and begun anew cannot be one that somebody still remembers.
+    return (int(row.id) << _CHANGE_BITS) + int(row.changes)
+
+
+def _keys(key: SessionKey) -> dict[str, Any]:
+    check_text("session_id", key.session_id)
+    if key.user_id is not None:
+        check_text("user_id", key.user_id)
+    return {"name_key": digest(key.session_id), "user_key": digest(key.user_id)}
+
+
+def _key(row: Any) -> SessionKey:
+    return SessionKey(from_column(row.session_id), None if row.user_id is None else from_column(row.user_id))
+
+
+def _turn(row: Any) -> Turn:
+    return Turn(row.seq, load_messages(row.messages), row.created_at, from_column(row.turn_id))
+
+
+def _erase(connection: Connection, keys: dict[str, Any]) -> Forgotten:
+    where = " AND ".join(f"{name} = :{name}" for name in keys)
+    # On PostgreSQL the rows are locked, in one order, so that no turn slips in between the deletes.
+    lock = "" if connection.dialect.name == "sqlite" else " FOR UPDATE"
+    found = connection.execute(
+        text(f"SELECT id, session_id, user_id FROM lcm_sessions WHERE {where} ORDER BY id{lock}"), keys
+    ).all()
+    turns: list[int] = []
+    for start in range(0, len(found), _ERASE_AT_ONCE):
+        some = {"sessions": [row.id for row in found[start : start + _ERASE_AT_ONCE]]}
+        turns += connection.execute(_TURNS_OF, some).scalars()
+        connection.execute(_ERASE_TURNS, some)
+        connection.execute(_ERASE_SESSIONS, some)
+    return Forgotten(sessions=tuple(_key(row) for row in found), turns=tuple(turns))
