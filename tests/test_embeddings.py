@@ -30,7 +30,19 @@ from lc_memory.models.embeddings import (
     same_embedding,
 )
 
-ODD_TEXTS = ["", " ", "\n\t", "\0", "a\0b", "😀😀", "\ud83d", "a\udc00b", "ﬁ ﷺ ㍿ ﬀ", "字" * 10_000, "\u202e\ufeff"]
+ODD_TEXTS = [
+    "",
+    " ",
+    "\n\t",
+    "\0",
+    "a\0b",
+    "😀😀",
+    "\ud83d",
+    "a\udc00b",
+    "ﬁ ﷺ ㍿ ﬀ",
+    "字" * 10_000,
+    "\u202e\ufeff",
+]
 
 
 def cosine(a: list[float], b: list[float]) -> float:
@@ -102,9 +114,7 @@ def test_any_text_has_a_unit_vector_and_always_the_same(embedding: Embeddings) -
         ("我对什么过敏？", "I am allergic to peanuts", "I drive a red car"),
     ],
 )
-def test_what_means_the_same_is_closer(
-    embedding: Embeddings, question: str, right: str, wrong: str
-) -> None:
+def test_what_means_the_same_is_closer(embedding: Embeddings, question: str, right: str, wrong: str) -> None:
     asked = embedding.embed_query(question)
     near, far = embedding.embed_documents([right, wrong])
     assert cosine(asked, near) > cosine(asked, far)
@@ -160,7 +170,9 @@ def test_one_blas_thread_by_default_and_the_process_setting_comes_back() -> None
 
 def test_a_very_long_text_is_embedded_by_its_beginning() -> None:
     start = "我喜欢打篮球。" * 700
-    one, other = LocalEmbeddings().embed_documents([start[:MAX_CHARS], start[:MAX_CHARS] + "别的事情" * 50_000])
+    one, other = LocalEmbeddings().embed_documents(
+        [start[:MAX_CHARS], start[:MAX_CHARS] + "别的事情" * 50_000]
+    )
     assert cosine(one, other) == pytest.approx(1, abs=1e-5)
 
 
@@ -242,7 +254,11 @@ class Handler(BaseHTTPRequestHandler):
                 "model": body["model"],
                 "usage": {"prompt_tokens": 1, "total_tokens": 1},
                 "data": [
-                    {"object": "embedding", "index": i, "embedding": [3.0] + [4.0] * (self.server.dimension - 1)}
+                    {
+                        "object": "embedding",
+                        "index": i,
+                        "embedding": [3.0] + [4.0] * (self.server.dimension - 1),
+                    }
                     for i, _ in enumerate(body["input"])
                 ],
             }

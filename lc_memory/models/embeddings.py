@@ -91,9 +91,7 @@ def unavailable(what: str, hint: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise EmbeddingUnavailableError(
-            f"{what} failed ({type(error).__name__}: {error}). {hint}"
-        ) from error
+        raise EmbeddingUnavailableError(f"{what} failed ({type(error).__name__}: {error}). {hint}") from error
 
 
 class InProcessEmbeddings(Embeddings):
