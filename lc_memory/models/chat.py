@@ -48,7 +48,7 @@ class ServiceChatModel(ChatOpenAI):
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        messages = self._convert_input(input_).to_messages()
+        messages = [_without_hollow(m) for m in self._convert_input(input_).to_messages()]
         payload = super()._get_request_payload(messages, stop=stop, **kwargs)
         if "messages" not in payload:  # OpenAI's Responses API has rules of its own
             return payload
@@ -198,6 +198,20 @@ def _note_of_calls(raw: list[dict[str, Any]]) -> dict[str, Any]:
     ]  # fmt: skip
     built = _to_lc({"role": "assistant", "content": "", "tool_calls": exact})
     return dict(built.additional_kwargs.get(NOTE, {}))
+
+
+def _without_hollow(message: BaseMessage) -> BaseMessage:
+    """Some services answer with every field there is, ``"audio": null`` or ``"function_call": {"name": ""}``;
+    kept with the message, it breaks ChatOpenAI's way back or is refused."""
+    extras = message.additional_kwargs
+    hollow = {k for k, v in extras.items() if v is None}
+    for key, needed in (("audio", "id"), ("function_call", "name")):
+        if isinstance(extras.get(key), dict) and not extras[key].get(needed):
+            hollow.add(key)
+    if not hollow:
+        return message
+    kept = {k: v for k, v in extras.items() if k not in hollow}
+    return message.model_copy(update={"additional_kwargs": kept})
 
 
 def _completed(wire: Message, message: BaseMessage) -> Message:

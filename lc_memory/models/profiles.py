@@ -57,6 +57,8 @@ class Profile:
     messages of a turn that called tools."""
     no_reasoning: str = ""
     """What stands in for a ``reasoning_content`` that is demanded and not known."""
+    audio_ids: bool = True
+    """An answer that was spoken can be named by its id."""
     parts: frozenset[str] | None = None
     """Types of content parts a user message may hold; None: anything. Other roles have text only."""
     forced_calls: Literal["yes", "without_thinking", "no"] = "yes"
@@ -89,6 +91,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType({
         Profile(
             "deepseek",
             developer=False,
+            audio_ids=False,
             bare_call="null",
             reasoning="turns",
             parts=_TEXT,
@@ -99,6 +102,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType({
         Profile(
             "kimi",
             developer=False,
+            audio_ids=False,
             bare_call="omit",
             reasoning="calls",
             no_reasoning=" ",
@@ -113,6 +117,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType({
             system="first",
             needs_user=True,
             developer=False,
+            audio_ids=False,
             bare_call="null",
             json_arguments=True,
             reasoning="never",
@@ -128,6 +133,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType({
             alternate=True,
             needs_user=True,
             developer=False,
+            audio_ids=False,
             bare_call="null",
             json_arguments=True,
             reasoning="never",
@@ -138,6 +144,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType({
             system="first",
             needs_user=True,
             developer=False,
+            audio_ids=False,
             bare_call="null",
             json_arguments=True,
             reasoning="never",
@@ -150,6 +157,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType({
             system="first",
             needs_user=True,
             developer=False,
+            audio_ids=False,
             bare_call="null",
             json_arguments=True,
             reasoning="never",

@@ -104,6 +104,8 @@ def _with_known_role(message: Message, profile: Profile) -> Message:
     name = message.get("name")
     if isinstance(name, str) and (clean := _NOT_IN_NAMES.sub("_", name)[:64]) != name:
         message = {**message, "name": clean}
+    if "audio" in message and not profile.audio_ids:
+        message = {k: v for k, v in message.items() if k != "audio"}
     return message
 
 
@@ -282,7 +284,10 @@ def _alternating(messages: list[Message]) -> list[Message]:
     for m in messages:
         before = merged[-1] if merged else None
         if before and before["role"] == m["role"] != "tool" and not before.get("tool_calls"):
-            merged[-1] = _merged({**before, **m, "content": before.get("content")}, [m])
+            both = _merged({**before, **m, "content": before.get("content")}, [m])
+            if m.get("tool_calls") and not both["content"]:
+                both["content"] = m.get("content")  # however this service spells "nothing"
+            merged[-1] = both
         else:
             merged.append(m)
     out: list[Message] = []

@@ -123,6 +123,8 @@ def _message(m: Any, at: str, profile: str) -> Iterator[str]:
         yield f"Invalid '{at}.name': string does not match pattern."
     if "reasoning_content" in m and not isinstance(m["reasoning_content"], str):
         yield f"Invalid type for '{at}.reasoning_content': expected a string."
+    if "audio" in m and not (isinstance(m["audio"], dict) and m["audio"].get("id")):
+        yield f"Missing required parameter: '{at}.audio.id'."
     yield from _content(m, at, profile)
     if "tool_calls" in m:
         yield from _calls(m["tool_calls"], f"{at}.tool_calls", profile)
