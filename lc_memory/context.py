@@ -14,6 +14,7 @@ from typing import TypeAlias
 from .messages import Message
 
 Group: TypeAlias = list[Message]
+_PLAIN = frozenset({"user", "assistant", "system"})
 Missing: TypeAlias = Counter[str] | None  # results a group still waits for; None: it can't be answered
 
 
@@ -24,6 +25,8 @@ def valid_groups(messages: Sequence[Message]) -> list[Message]:
     that is not answered in full; the words an assistant said beside such a call stay. The pass is
     idempotent, leaves the dicts it is given untouched and returns those it does not change as they are.
     """
+    if all(_is_plain(m) for m in messages):
+        return list(messages)
     return [message for group in groups(messages) for message in group]
 
 
@@ -41,6 +44,14 @@ def groups(messages: Sequence[Message]) -> list[Group]:
     return [kept for group, missing in out if (kept := _answered(group, missing))]
 
 
+def _is_plain(message: Message) -> bool:
+    """Certainly neither a call nor a result. A window mostly holds nothing else."""
+    if type(message) is not dict or "tool_calls" in message:
+        return False
+    role = message.get("role")
+    return type(role) is str and role in _PLAIN
+
+
 def _role(message: Message) -> str:
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(role, str):
@@ -52,8 +63,9 @@ def _role(message: Message) -> str:
 def _call_ids(message: Message) -> Missing:
     """How many results each id waits for; None where a call has no id, and so can't be answered."""
     calls = message["tool_calls"]
-    ids = [c.get("id") if isinstance(c, dict) else None for c in calls] if isinstance(calls, list) else [None]
-    return Counter(ids) if all(isinstance(i, str) and i for i in ids) else None
+    ids = [c.get("id") if isinstance(c, dict) else None for c in calls] if isinstance(calls, list) else []
+    named = [i for i in ids if isinstance(i, str) and i]
+    return Counter(named) if named and len(named) == len(ids) else None
 
 
 def _give(result: Message, out: list[tuple[Group, Missing]]) -> None:

@@ -99,6 +99,38 @@ def messages_to_lc(messages: Iterable[Any]) -> list[BaseMessage]:
     return [_one_to_lc(m, i) for i, m in enumerate(messages)]
 
 
+class Converter:
+    """``messages_to_lc`` for a list that is asked for again and again, as a window is with every turn.
+
+    A plain dict (role and content, text both) that was converted last time gives the same message object
+    again; that is most of the cost of a window. Messages are values: nobody is expected to edit them.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[Message, str, str, BaseMessage]] = {}
+
+    def __call__(self, messages: Iterable[Any]) -> list[BaseMessage]:
+        last, seen, out = self._last, {}, []
+        for i, m in enumerate(messages):
+            known = last.get(id(m))
+            if (
+                known is not None
+                and known[0] is m
+                and len(m) == 2
+                and m.get("content") is known[1]
+                and m.get("role") is known[2]
+            ):
+                seen[id(m)] = known
+                out.append(known[3])
+                continue
+            message = _one_to_lc(m, i)
+            if type(m) is dict and len(m) == 2 and type(m.get("content")) is type(m.get("role")) is str:
+                seen[id(m)] = (m, m["content"], m["role"], message)
+            out.append(message)
+        self._last = seen  # only what is in the list now is kept: as long as the window, no longer
+        return out
+
+
 def from_lc(message: BaseMessage) -> Message:
     """The OpenAI-style dict of one LangChain message; the way back of ``_to_lc``.
 

@@ -1,0 +1,195 @@
+"""Memory: the door. ``memory.load_mem`` stands at the head of a chain, ``with_memory`` saves what came out.
+
+::
+
+    memory = Memory(MemoryManager())                 # a dict-based memory of your own, untouched
+    chain = memory.load_mem | prompt | model | StrOutputParser()
+    bot = with_memory(chain, memory)
+    bot.invoke({"question": "我叫小明"})
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
+from langchain_core.runnables.config import run_in_executor
+
+from .errors import MemoryInputError
+from .messages import Message, text_of
+from .session_queue import SessionQueue
+from .sessions import (
+    DEFAULT_SESSION,
+    Conversation,
+    ManagerPerSession,
+    OneManager,
+    Sessions,
+    session_key,
+)
+from .store import SessionKey
+from .turn import human_message
+
+SPECS = [
+    ConfigurableFieldSpec(
+        id="session_id",
+        annotation=str,
+        name="Session",
+        description="Names the conversation. Without it `thread_id` does, and without both there is one.",
+        default=DEFAULT_SESSION,
+        is_shared=True,
+    ),
+    ConfigurableFieldSpec(
+        id="user_id",
+        annotation=str,
+        name="User",
+        description="Whose long-term facts these are. Without it they belong to the session alone.",
+        default=None,
+        is_shared=True,
+    ),
+]
+
+
+class Memory:
+    """A memory for LCEL chains.
+
+    ``Memory(manager)`` puts one dict-based manager, which is one conversation, at the head of a chain;
+    ``Memory.per_session(make)`` makes one for each session. A manager has ``get_context(query=None)`` and
+    ``add(msg)`` (or ``add_user(text)`` and ``add_ai(text)``); its ``maybe_compress()`` is called after each
+    turn where it has one. It is never changed, and may be used beside the chain.
+
+    ``question_key`` / ``history_key``: the keys of a chain's input that hold the question and get the
+    history. ``session_wait``: seconds a turn waits for another one of its session (SessionBusyError).
+    """
+
+    def __init__(
+        self,
+        manager: Any,
+        *,
+        question_key: str = "question",
+        history_key: str = "history",
+        session_wait: float = 60.0,
+    ) -> None:
+        self._setup(OneManager(manager), question_key, history_key, session_wait)
+
+    @classmethod
+    def per_session(
+        cls,
+        make: Callable[[SessionKey], Any],
+        *,
+        question_key: str = "question",
+        history_key: str = "history",
+        session_wait: float = 60.0,
+    ) -> Memory:
+        """A manager of its own for each session: ``make(key)`` is called once for each
+        ``key.session_id``, ``key.user_id``. The managers live as long as this object."""
+        memory = cls.__new__(cls)
+        memory._setup(ManagerPerSession(make), question_key, history_key, session_wait)
+        return memory
+
+    def _setup(self, sessions: Sessions, question_key: str, history_key: str, session_wait: float) -> None:
+        self._sessions = sessions
+        self.question_key = question_key
+        self.history_key = history_key
+        self.turns = SessionQueue(session_wait)
+        self.load_mem = LoadMem(self)
+
+    def history(self, question: Any, config: Mapping[str, Any] | None = None) -> list[BaseMessage]:
+        """What the prompt of ``question`` gets before it: messages, whole tool groups only.
+
+        ``question``: text, a HumanMessage, or a list of content parts. Reads, and writes nothing.
+        """
+        asked = self._human(question)
+        return self._conversation(config).history(text_of(asked["content"]))
+
+    def close(self) -> None:
+        """Wait for what still runs in the background, and let go of files and connections."""
+        self._sessions.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ for load_mem and with_memory
+
+    def _key(self, config: Mapping[str, Any] | None) -> SessionKey:
+        return self._sessions.canonical(session_key(config))
+
+    def _conversation(self, config: Mapping[str, Any] | None) -> Conversation:
+        key = session_key(config)
+        self._sessions.canonical(key)  # refuses a session this memory must not show
+        return self._sessions.conversation(key)
+
+    def _human(self, question: Any) -> Message:
+        message = human_message(question)
+        if message is None:
+            raise MemoryInputError(
+                f"the question must be text, a HumanMessage or a list of content parts, "
+                f"got {type(question).__name__} {question!r:.80}"
+            )
+        return message
+
+    def _question(self, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            if self.question_key in given:
+                return given[self.question_key]
+            keys = ", ".join(map(repr, given)) or "none"
+            raise MemoryInputError(
+                f"the input has no {self.question_key!r} (its keys: {keys}). Call the chain with "
+                f"{{{self.question_key!r}: …}}, or name the key your input has: Memory(…, question_key=…)"
+            )
+        raise MemoryInputError(
+            f"expected a dict like {{{self.question_key!r}: …}}, got {type(given).__name__} {given!r:.80}"
+        )
+
+
+class LoadMem(Runnable[dict[str, Any], dict[str, Any]]):
+    """The head of a chain: a new dict with all keys of the input and the history under ``history``, a
+    list of messages. The input is not touched, and nothing is written."""
+
+    name = "load_mem"
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._loading = knowing_its_signature(self._load)
+        self._aloading = knowing_its_signature(self._aload)
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        return SPECS
+
+    def invoke(
+        self,
+        input: dict[str, Any],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        return cast(dict[str, Any], self._call_with_config(self._loading, input, config))
+
+    async def ainvoke(
+        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        return cast(dict[str, Any], await self._acall_with_config(self._aloading, input, config))
+
+    def _load(self, given: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        question = self.memory._question(given)
+        return {**given, self.memory.history_key: self.memory.history(question, config)}
+
+    async def _aload(self, given: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        # Recall reads a database and computes an embedding: not on the event loop.
+        return await run_in_executor(config, self._load, given, config)
+
+
+def knowing_its_signature(method: Callable[..., Any]) -> Any:
+    """``method`` as a function that carries its signature. LangChain asks for the signature of what it runs
+    several times a run, and working that of a bound method out anew is a tenth of what a turn costs."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return method(*args, **kwargs)
+
+    cast(Any, call).__signature__ = inspect.signature(method)
+    return call

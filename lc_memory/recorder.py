@@ -1,0 +1,350 @@
+"""with_memory: the Runnable around a chain that saves each finished turn, exactly once.
+
+It is a wrapper on ``_call_with_config`` and ``_transform_stream_with_config``, because of all hooks a chain
+offers only that one sees the question, passes each chunk on as it comes, knows an abandoned stream from a
+finished one, and can still raise when the save fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import warnings
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, closing
+from typing import Any, Literal, cast
+
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
+from langchain_core.runnables.config import get_config_list, get_executor_for_config, patch_config
+from langchain_core.runnables.graph import Graph
+from langchain_core.runnables.utils import gather_with_concurrency, get_unique_config_specs
+
+from .errors import LCMemoryError, MemoryInputError, StoreError
+from .memory import SPECS, Memory, knowing_its_signature
+from .messages import Message
+from .sessions import Conversation
+from .store import SessionKey
+from .turn import TurnRecorder, merged, turn_messages
+
+log = logging.getLogger("lc_memory")
+
+OnSaveError = Literal["raise", "warn"]
+
+
+def with_memory(
+    chain: Runnable[Any, Any], memory: Memory, *, on_save_error: OnSaveError = "raise"
+) -> WithMemory:
+    """``chain``, which has ``memory.load_mem`` at its head, with each finished turn saved.
+
+    Exactly one save for each turn that finished; none for one that raised, was cancelled, or whose stream
+    was closed early. Turns of one session run one after another. ``on_save_error``: a failed save raises
+    a StoreError, because a user who is told nothing loses data; "warn" hands the answer out all the same,
+    with a RuntimeWarning. The chain takes a dict with the memory's question key, or the question itself.
+    """
+    if not isinstance(memory, Memory):
+        raise MemoryInputError(
+            f"with_memory(chain, memory): memory is a {type(memory).__name__}, not a Memory"
+        )
+    if not isinstance(chain, Runnable):
+        raise MemoryInputError(
+            f"with_memory(chain, memory): chain is a {type(chain).__name__}, not a Runnable"
+        )
+    if on_save_error not in ("raise", "warn"):
+        raise MemoryInputError(f'on_save_error is "raise" or "warn", not {on_save_error!r}')
+    return WithMemory(chain, memory, on_save_error)
+
+
+class _Turn:
+    """One turn on its way: who asked what, and what has been heard of the run so far."""
+
+    def __init__(self, memory: Memory, key: SessionKey, conversation: Conversation, human: Message) -> None:
+        self.key = key
+        self.conversation = conversation
+        self.human = human
+        self.recorder = TurnRecorder((memory, key))
+
+    def config(self, config: RunnableConfig) -> RunnableConfig:
+        """``config`` with the recorder among its callbacks."""
+        callbacks = _callbacks(config).copy()
+        callbacks.add_handler(self.recorder, inherit=True)
+        return patch_config(config, callbacks=callbacks)
+
+
+def _callbacks(config: RunnableConfig) -> BaseCallbackManager:
+    # The config of a run under way, as _call_with_config hands it in, always holds a manager.
+    return cast(BaseCallbackManager, config["callbacks"])
+
+
+class WithMemory(Runnable[Any, Any]):
+    """What :func:`with_memory` returns."""
+
+    def __init__(self, bound: Runnable[Any, Any], memory: Memory, on_save_error: OnSaveError) -> None:
+        self.bound = bound
+        self.memory = memory
+        self.on_save_error = on_save_error
+        self.name = bound.get_name()
+        self._turn_run = knowing_its_signature(self._run)
+        self._turn_arun = knowing_its_signature(self._arun)
+        self._turn_stream = knowing_its_signature(self._stream)
+        self._turn_astream = knowing_its_signature(self._astream)
+
+    # ------------------------------------------------------------ one turn
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self._call_with_config(self._turn_run, input, config, **kwargs)
+
+    def _run(self, given: Any, config: RunnableConfig, **kwargs: Any) -> Any:
+        turn = self._begin(given, config)
+        if turn is None:
+            return self.bound.invoke(given, config, **kwargs)
+        with self.memory.turns.hold(turn.key):
+            try:
+                output = self.bound.invoke(given, turn.config(config), **kwargs)
+                self._save(turn, output)
+                return output
+            finally:
+                turn.recorder.open = False
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return await self._acall_with_config(self._turn_arun, input, config, **kwargs)
+
+    async def _arun(self, given: Any, config: RunnableConfig, **kwargs: Any) -> Any:
+        turn = self._begin(given, config)
+        if turn is None:
+            return await self.bound.ainvoke(given, config, **kwargs)
+        async with self.memory.turns.ahold(turn.key):
+            try:
+                output = await self.bound.ainvoke(given, turn.config(config), **kwargs)
+                await self._asave(turn, output)
+                return output
+            finally:
+                turn.recorder.open = False
+
+    # ------------------------------------------------------------ one turn, streamed
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
+        yield from self.transform(iter([input]), config, **kwargs)
+
+    def transform(
+        self,
+        input: Iterator[Any],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
+        yield from self._transform_stream_with_config(input, self._turn_stream, config, **kwargs)
+
+    def _stream(self, given: Iterator[Any], config: RunnableConfig, **kwargs: Any) -> Iterator[Any]:
+        whole = merged(list(given))
+        turn = self._begin(whole, config)
+        if turn is None:
+            yield from self.bound.stream(whole, config, **kwargs)
+            return
+        with self.memory.turns.hold(turn.key):
+            chunks: list[Any] = []
+            try:
+                with closing(cast(Any, self.bound.stream(whole, turn.config(config), **kwargs))) as stream:
+                    for chunk in stream:
+                        chunks.append(chunk)
+                        yield chunk
+                self._save(turn, merged(chunks))
+            finally:
+                turn.recorder.open = False
+
+    async def astream(
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        async def one() -> AsyncIterator[Any]:
+            yield input
+
+        async with aclosing(cast(Any, self.atransform(one(), config, **kwargs))) as stream:
+            async for chunk in stream:
+                yield chunk
+
+    async def atransform(
+        self,
+        input: AsyncIterator[Any],
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[Any]:
+        stream = self._atransform_stream_with_config(input, self._turn_astream, config, **kwargs)
+        async with aclosing(cast(Any, stream)) as stream:
+            async for chunk in stream:
+                yield chunk
+
+    async def _astream(
+        self, given: AsyncIterator[Any], config: RunnableConfig, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        whole = merged([chunk async for chunk in given])
+        turn = self._begin(whole, config)
+        if turn is None:
+            async for chunk in self.bound.astream(whole, config, **kwargs):
+                yield chunk
+            return
+        async with self.memory.turns.ahold(turn.key):
+            chunks: list[Any] = []
+            try:
+                stream = self.bound.astream(whole, turn.config(config), **kwargs)
+                async with aclosing(cast(Any, stream)) as stream:
+                    async for chunk in stream:
+                        chunks.append(chunk)
+                        yield chunk
+                await self._asave(turn, merged(chunks))
+            finally:
+                turn.recorder.open = False
+
+    # ------------------------------------------------------------ many turns
+
+    def batch(
+        self,
+        inputs: list[Any],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Sessions side by side, the turns of one session in the order of ``inputs``."""
+        if not inputs:
+            return []
+        configs = get_config_list(config, len(inputs))
+
+        def one_session(indices: list[int]) -> list[tuple[int, Any]]:
+            done: list[tuple[int, Any]] = []
+            for i in indices:
+                try:
+                    done.append((i, self.invoke(inputs[i], configs[i], **kwargs)))
+                except Exception as error:
+                    if not return_exceptions:
+                        raise
+                    done.append((i, error))
+            return done
+
+        with get_executor_for_config(configs[0]) as executor:
+            done = [pair for part in executor.map(one_session, self._by_session(configs)) for pair in part]
+        return [output for _, output in sorted(done, key=lambda pair: pair[0])]
+
+    async def abatch(
+        self,
+        inputs: list[Any],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Sessions side by side, the turns of one session in the order of ``inputs``."""
+        if not inputs:
+            return []
+        configs = get_config_list(config, len(inputs))
+
+        async def one_session(indices: list[int]) -> list[tuple[int, Any]]:
+            done: list[tuple[int, Any]] = []
+            for i in indices:
+                try:
+                    done.append((i, await self.ainvoke(inputs[i], configs[i], **kwargs)))
+                except Exception as error:
+                    if not return_exceptions:
+                        raise
+                    done.append((i, error))
+            return done
+
+        parts = await gather_with_concurrency(
+            configs[0].get("max_concurrency"), *map(one_session, self._by_session(configs))
+        )
+        return [output for _, output in sorted((p for part in parts for p in part), key=lambda pair: pair[0])]
+
+    def _by_session(self, configs: Sequence[RunnableConfig]) -> list[list[int]]:
+        sessions: dict[SessionKey, list[int]] = {}
+        for i, config in enumerate(configs):
+            sessions.setdefault(self.memory._key(config), []).append(i)
+        return list(sessions.values())
+
+    # ------------------------------------------------------------ begin and save
+
+    def _begin(self, given: Any, config: RunnableConfig) -> _Turn | None:
+        """The turn to be saved, or None inside a turn of the same session: that one saves."""
+        key = self.memory._key(config)
+        for handler in _callbacks(config).handlers:
+            if isinstance(handler, TurnRecorder) and handler.open and handler.turn_of == (self.memory, key):
+                return None
+        question = given if isinstance(given, (str, list)) else _unwrap(given, self.memory)
+        return _Turn(self.memory, key, self.memory._conversation(config), self.memory._human(question))
+
+    def _save(self, turn: _Turn, output: Any) -> None:
+        try:
+            turn.conversation.save(turn_messages(turn.human, output, turn.recorder))
+        except Exception as error:
+            message = f"the answer was given, but the turn of {turn.key} was not saved: {error}"
+            if self.on_save_error == "raise":
+                if isinstance(error, LCMemoryError):
+                    raise
+                raise StoreError(message) from error
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            return
+        try:
+            turn.conversation.compact()
+        except Exception as error:
+            log.warning("the summary of %s was not brought up to date: %s", turn.key, error)
+
+    async def _asave(self, turn: _Turn, output: Any) -> None:
+        # Once begun, a save is finished: a cancellation that comes meanwhile is passed on afterwards.
+        saving = asyncio.ensure_future(asyncio.to_thread(self._save, turn, output))
+        try:
+            await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            await asyncio.wait([saving])
+            if not saving.cancelled():
+                saving.exception()
+            raise
+
+    # ------------------------------------------------------------ what it looks like
+
+    @property
+    def InputType(self) -> Any:
+        return self.bound.InputType
+
+    @property
+    def OutputType(self) -> Any:
+        return self.bound.OutputType
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> Any:
+        return self.bound.get_input_schema(config)
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> Any:
+        return self.bound.get_output_schema(config)
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        return get_unique_config_specs([*self.bound.config_specs, *SPECS])
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """The chain's own graph, with ``save_mem`` behind its last step."""
+        graph = self.bound.get_graph(config)
+        last = graph.last_node()
+        if last is None:
+            return graph
+        save = graph.add_node(_SaveMem(self))
+        incoming = [edge for edge in graph.edges if edge.target == last.id]
+        for edge in incoming:
+            graph.edges.remove(edge)
+            graph.add_edge(graph.nodes[edge.source], save, edge.data, edge.conditional)
+        graph.add_edge(save, last)
+        return graph
+
+
+class _SaveMem(Runnable[Any, Any]):
+    """Stands in a graph for what WithMemory does behind the chain."""
+
+    name = "save_mem"
+
+    def __init__(self, of: WithMemory) -> None:
+        self._of = of
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return input
+
+
+def _unwrap(given: Any, memory: Memory) -> Any:
+    return memory._question(given) if isinstance(given, dict) else given
