@@ -141,7 +141,8 @@ def stored_version(conn: Connection) -> int:
     if conn.dialect.name == "sqlite":
         exists = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lcm_meta'"
     else:
-        exists = "SELECT 1 WHERE to_regclass('lcm_meta') IS NOT NULL"
+        # Not to_regclass(): it may answer from a cache older than the lock that migrate() waited for.
+        exists = "SELECT 1 FROM pg_class WHERE relname = 'lcm_meta' AND pg_table_is_visible(oid)"
     if conn.execute(text(exists)).first() is None:
         return 0
     found = conn.execute(text("SELECT value FROM lcm_meta WHERE name = 'schema'")).scalar()

@@ -1,0 +1,1 @@
+"""What every implementation of a contract must do, run over all of them."""
