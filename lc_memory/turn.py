@@ -94,7 +94,7 @@ def _answer(output: Any, run: ModelRun | None) -> Message:
         # The model's own message carries its usage and reasoning, but only where it is what was told.
         if run is not None and str(run.message.text) == output:
             return _kept(run.message)
-        return {"role": "assistant", "content": output}
+        return {"role": "assistant", "content": str(output)}  # a model's .text is a subclass of str
     if run is None:
         return {"role": "assistant", "content": _json_text(output)}
     answer = _kept(run.message)

@@ -1,0 +1,1 @@
+"""What several test files need: a scripted model, managers, ways of calling a chain."""
