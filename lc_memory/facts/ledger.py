@@ -198,7 +198,7 @@ class Ledger:
             )
 
     def remove(self, owner: str, ids: Sequence[str]) -> tuple[int, ...]:
-        """Erase facts, their bytes included as far as :meth:`Store.wipe` can; the rows that are gone.
+        """Erase facts; the rows that are gone. (:meth:`Store.wipe` then clears the files of them.)
 
         What a removed fact superseded stays superseded.
         """
@@ -264,8 +264,6 @@ class Ledger:
                 for start in range(0, len(some), _AT_ONCE):
                     part = list(some[start : start + _AT_ONCE])
                     gone += connection.execute(statement, {**bound, "some": part}).scalars()
-        if gone and self._database.wipes_cheaply:
-            self._database.wipe()
         return tuple(gone)
 
 

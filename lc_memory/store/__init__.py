@@ -89,7 +89,7 @@ class Forgotten:
     """:attr:`~lc_memory.store.backlog.StoredTurn.row` of each."""
     facts: tuple[int, ...] = ()
     """:attr:`~lc_memory.facts.Fact.row` of each."""
-    wiped: bool = True
+    wiped: bool = False
     """False: erased, but bytes of it may still lie in the files until :meth:`Store.wipe` succeeds."""
 
 
@@ -150,18 +150,23 @@ class Store(Protocol):
         """Erase the turns and the summary of exactly this session. Facts stay."""
         ...
 
-    def forget(self, *, user_id: str | None = None, session_id: str | None = None) -> Forgotten:
-        """Erase turns, summaries and facts.
+    def forget(
+        self, *, user_id: str | None = None, session_id: str | None = None, wipe: bool = True
+    ) -> Forgotten:
+        """Erase turns, summaries and facts, and then :meth:`wipe`.
 
         ``user_id`` alone: all of that user. ``session_id`` alone: every session of that name, whoever's,
         and the facts that were learnt in them. Both: that session, and the facts of the user from it.
+        Where the wiping fails, what was erased stays erased and ``wiped`` is False.
         """
         ...
 
     def wipe(self) -> bool:
-        """Overwrite what was erased in the files as well; False where somebody's open read prevents it.
+        """Leave no byte of erased rows in the database's files.
 
-        On SQLite :meth:`clear` and :meth:`forget` do this themselves.
+        False where somebody's open read prevents it: call again. Both databases write their tables anew
+        for this, and other writers wait meanwhile (seconds for a gigabyte): whoever erases a lot does it
+        with ``wipe=False`` and wipes once at the end.
         """
         ...
 

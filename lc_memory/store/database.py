@@ -31,6 +31,7 @@ from lc_memory.store.forks import ForkGate
 _MIGRATION_LOCK = 0x6C636D656D  # any constant that other programs on a shared server will hardly use
 
 _SQLITE_URL = "sqlite:///"
+_NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
 _RETURNING_SINCE = (3, 35)
 
 
@@ -44,8 +45,6 @@ class Database:
         self._timeout = timeout
         self._in_memory = in_memory
         self._sqlite = engine.dialect.name == "sqlite"
-        self.wipes_cheaply = self._sqlite
-        """Whether :meth:`wipe` costs milliseconds rather than writing every table anew."""
         self._reader = engine if self._sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writer = threading.Lock()
         # A child must not use its parent's connections, nor may it close them. So none is open at the
@@ -95,16 +94,21 @@ class Database:
             connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
     def wipe(self) -> bool:
-        """Make erased text unreadable in the files. False: a reader keeps SQLite's log from being emptied.
+        """Write the tables anew without what was erased. See :meth:`lc_memory.store.Store.wipe`.
 
-        SQLite overwrites what is deleted (``secure_delete``), but its write-ahead log still holds the
-        older pages until it is emptied. PostgreSQL keeps the bytes of deleted rows; ``VACUUM FULL``
-        writes the tables anew, holding each locked meanwhile. Its write-ahead log cannot be emptied by
-        a client; the server recycles those files in the course of its checkpoints, and archives of it are the
-        administrator's.
+        SQLite's ``secure_delete`` alone does not do: it zeroes what is deleted, but not the copies that
+        stayed behind where pages were split and merged earlier. After VACUUM only the write-ahead log
+        holds old pages, until it is emptied. PostgreSQL's own write-ahead log cannot be emptied by a
+        client: the server recycles those files in the course of its checkpoints, and archives of them
+        are the administrator's.
         """
         if self._sqlite:
             with self._gate, self._errors(), self._writer, self._engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA temp_store = FILE")  # the copy may be large
+                try:
+                    connection.exec_driver_sql("VACUUM")
+                finally:
+                    connection.exec_driver_sql(_NO_TEMPORARY_FILES)
                 busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
                 return not busy
         with self.read() as connection:
@@ -251,12 +255,12 @@ def _sqlite_connection(address: str, timeout: float) -> sqlite3.Connection:
     )
     try:
         for pragma in (
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "secure_delete = ON",
-            "temp_store = MEMORY",  # no text in temporary files
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA secure_delete = ON",
+            _NO_TEMPORARY_FILES,
         ):
-            connection.execute(f"PRAGMA {pragma}").close()
+            connection.execute(pragma).close()
     except BaseException:
         connection.close()
         raise

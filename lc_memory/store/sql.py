@@ -8,6 +8,7 @@ is plain text, the same for both databases, because it has to be: upserts and RE
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -16,12 +17,14 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
 
-from lc_memory.errors import MemoryInputError
+from lc_memory.errors import MemoryInputError, StoreError
 from lc_memory.facts.ledger import Ledger, erase_facts
 from lc_memory.store import Forgotten, Message, SessionInfo, SessionKey, Snapshot, Turn
 from lc_memory.store.backlog import Backlog
 from lc_memory.store.database import Database
 from lc_memory.store.text import check_text, digest, dump_messages, from_column, load_messages, to_column
+
+_log = logging.getLogger(__name__)
 
 _PAGE = 200
 _ERASE_AT_ONCE = 500
@@ -189,10 +192,11 @@ class SqlStore:
 
     def clear(self, key: SessionKey) -> Forgotten:
         with self.database.write() as connection:
-            erased = _erase(connection, _keys(key))
-        return self._wiped(erased)
+            return _erase(connection, _keys(key))
 
-    def forget(self, *, user_id: str | None = None, session_id: str | None = None) -> Forgotten:
+    def forget(
+        self, *, user_id: str | None = None, session_id: str | None = None, wipe: bool = True
+    ) -> Forgotten:
         keys: dict[str, Any] = {}
         if user_id is not None:
             check_text("user_id", user_id)
@@ -204,8 +208,14 @@ class SqlStore:
             raise MemoryInputError("forget() needs a user_id, a session_id, or both")
         with self.database.write() as connection:
             erased = _erase(connection, keys)
-            facts = erase_facts(connection, user_id, session_id)
-        return self._wiped(replace(erased, facts=facts))
+            erased = replace(erased, facts=erase_facts(connection, user_id, session_id))
+        if not wipe:
+            return erased
+        try:
+            return replace(erased, wiped=self.wipe())
+        except StoreError as error:  # the erasure is done, and whoever asked for it needs to know of what
+            _log.warning("erased, but not yet wiped from the files; call wipe() again: %s", error)
+            return erased
 
     def wipe(self) -> bool:
         return self.database.wipe()
@@ -218,11 +228,6 @@ class SqlStore:
 
     def close(self) -> None:
         self.database.close()
-
-    def _wiped(self, erased: Forgotten) -> Forgotten:
-        if not self.database.wipes_cheaply:
-            return replace(erased, wiped=False)
-        return replace(erased, wiped=self.database.wipe())
 
 
 _CHANGE_BITS = 32

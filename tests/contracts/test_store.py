@@ -220,7 +220,7 @@ def test_a_version_never_comes_twice_even_after_the_session_was_erased(store: St
 def test_an_unknown_session_is_empty(store: Store) -> None:
     assert store.load(KEY) == Snapshot(0, None, 0, ())
     assert list(store.turns(KEY)) == []
-    assert store.clear(KEY) == Forgotten(wiped=store.clear(KEY).wiped)
+    assert store.clear(KEY) == store.forget(user_id="u1", wipe=False) == Forgotten()
 
 
 def test_loading_gives_what_follows_the_summary_and_what_is_known(store: Store) -> None:
