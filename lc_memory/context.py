@@ -7,11 +7,15 @@ answered, or an answer has no call, so a group stays whole or goes whole.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from .messages import Message
+from .errors import MemoryInputError
+from .messages import Message, text_of
+from .wording import CORE, RECALLED, SUMMARY, Language, language_of, listed, told
 
 Group: TypeAlias = list[Message]
 _PLAIN = frozenset({"user", "assistant", "system"})
@@ -86,3 +90,177 @@ def _answered(group: Group, missing: Missing) -> Group:
     # Not answered in full: the calls go, what was said beside them stays.
     call = group[0]
     return [{k: v for k, v in call.items() if k != "tool_calls"}] if call.get("content") else []
+
+
+# ---------------------------------------------------------------- one prompt under one budget
+
+Kind: TypeAlias = Literal["system", "core", "summary", "window", "recalled", "question"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the prompt-to-be, and why it is in it or not.
+
+    ``tokens``: what it takes (or would have taken). ``score``: how well a recalled one fits, 0 to 1.
+    """
+
+    kind: Kind
+    text: str
+    tokens: int
+    included: bool
+    why: str
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One turn of the window: its messages as a service accepts them, and their tokens."""
+
+    messages: tuple[Message, ...]
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A recalled fact or turn: its line for the prompt, how well it fits (0 to 1), and why it was found."""
+
+    line: str
+    score: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that could stand before one question, best first where an order is one of rank."""
+
+    question: str
+    system: Sequence[Message] = ()
+    core: Sequence[str] = ()
+    summary: str | None = None
+    window: Sequence[Unit] = ()
+    recalled: Sequence[Remembered] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The messages before the question, and the account of every part."""
+
+    messages: list[Message]
+    parts: list[Part]
+
+
+def assemble(material: Material, budget: int | None, count: Callable[[Message], int]) -> Plan:
+    """What one turn's prompt gets, under ``budget`` tokens (the question's counted in; None: all of it).
+
+    It stands in this order: system messages, core facts, summary, window, what was recalled; what changes
+    with every question comes last, so that a request repeats the beginning of the one before it. Who gets
+    room first is another order: the question and the system messages always, then core facts, the summary,
+    what was recalled (a quarter of the room at the most, for one long memory must not push the
+    conversation out), and the window from its newest turn backwards.
+
+    MemoryInputError when the question and the system messages alone are over the budget.
+    """
+    language = language_of(material.question)
+    asked = count({"role": "user", "content": material.question})
+    system = [(m, count(m)) for m in material.system]
+    room = _Room(budget, asked + sum(tokens for _, tokens in system))
+
+    settled = [(line, None, "set for this user") for line in material.core]
+    core_lines, core_parts = _take_lines("core", CORE, settled, room, count)
+    summary, summary_parts = _take_summary(material.summary, room, count)
+    found = [(r.line, r.score, r.why) for r in material.recalled]
+    limit = None if budget is None else max(0, room.left // 4)
+    recalled_lines, recalled_parts = _take_lines("recalled", RECALLED, found, room, count, limit, language)
+    window, window_parts = _take_window(material.window, room, count)
+
+    messages = [m for m, _ in system]
+    messages += [core_lines] if core_lines else []
+    messages += [summary] if summary else []
+    messages += window
+    messages += [recalled_lines] if recalled_lines else []
+    parts = [Part("system", text_of(m.get("content")), tokens, True, "always") for m, tokens in system]
+    parts += [*core_parts, *summary_parts, *window_parts, *recalled_parts]
+    parts.append(Part("question", material.question, asked, True, "always"))
+    return Plan(messages, parts)
+
+
+class _Room:
+    """What is left of the budget."""
+
+    def __init__(self, budget: int | None, fixed: int) -> None:
+        if budget is not None and fixed > budget:
+            raise MemoryInputError(
+                f"the question and the system messages take {fixed} tokens, and max_context_tokens is "
+                f"{budget}: shorten them, or allow more"
+            )
+        self.left = sys.maxsize if budget is None else budget - fixed
+
+    def take(self, tokens: int) -> bool:
+        if tokens > self.left:
+            return False
+        self.left -= tokens
+        return True
+
+
+_OVER = "over the budget"
+
+
+def _take_lines(
+    kind: Kind,
+    headings: dict[Language, str],
+    lines: Sequence[tuple[str, float | None, str]],
+    room: _Room,
+    count: Callable[[Message], int],
+    limit: int | None = None,
+    language: Language | None = None,
+) -> tuple[Message | None, list[Part]]:
+    """As many of ``lines`` as fit, in one message."""
+    heading = headings[language or language_of(" ".join(line for line, _, _ in lines))]
+    kept: list[str] = []
+    parts: list[Part] = []
+    spent, limit = 0, room.left if limit is None else min(limit, room.left)
+    for line, score, why in lines:
+        whole = count({"role": "system", "content": listed(heading, [*kept, line])})
+        fits = whole <= limit
+        parts.append(Part(kind, line, whole - spent, fits, why if fits else f"{why}; {_OVER}", score))
+        if fits:
+            kept.append(line)
+            spent = whole
+    room.take(spent)
+    return ({"role": "system", "content": listed(heading, kept)} if kept else None), parts
+
+
+def _take_summary(
+    summary: str | None, room: _Room, count: Callable[[Message], int]
+) -> tuple[Message | None, list[Part]]:
+    if not summary:
+        return None, []
+    heading = SUMMARY[language_of(summary)]
+    message: Message = {"role": "system", "content": told(heading, summary), "is_summary": True}
+    tokens = count(message)
+    fits = room.take(tokens)
+    why = "stands for the turns before the window" if fits else _OVER
+    return (message if fits else None), [Part("summary", summary, tokens, fits, why)]
+
+
+def _take_window(
+    window: Sequence[Unit], room: _Room, count: Callable[[Message], int]
+) -> tuple[list[Message], list[Part]]:
+    """Whole turns, the newest first; the first that does not fit ends it, for a gap would mislead. A turn
+    that is too large for its tool results alone stays with what was said in it."""
+    kept: list[Sequence[Message]] = []
+    parts: list[Part] = []
+    full = False
+    for unit in reversed(window):
+        messages, tokens, why = unit.messages, unit.tokens, "recent"
+        if not full and tokens > room.left:
+            messages = tuple(m for m in messages if m.get("role") != "tool" and not m.get("tool_calls"))
+            tokens, why = sum(map(count, messages)), f"recent; its tool results are {_OVER}"
+        full = full or not room.take(tokens)
+        if full:
+            tokens, why = unit.tokens, _OVER
+        else:
+            kept.append(messages)
+        text = " / ".join(t for m in unit.messages if (t := text_of(m.get("content"))))
+        parts.append(Part("window", text, tokens, not full, why))
+    return [m for messages in reversed(kept) for m in messages], parts[::-1]

@@ -19,16 +19,10 @@ from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableCo
 from langchain_core.runnables.config import run_in_executor
 
 from .errors import MemoryInputError
+from .managers import ManagerPerSession, OneManager
 from .messages import Message, text_of
 from .session_queue import SessionQueue
-from .sessions import (
-    DEFAULT_SESSION,
-    Conversation,
-    ManagerPerSession,
-    OneManager,
-    Sessions,
-    session_key,
-)
+from .sessions import DEFAULT_SESSION, Conversation, Sessions, session_key
 from .store import SessionKey
 from .turn import human_message
 

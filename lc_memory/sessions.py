@@ -1,22 +1,18 @@
 """Who is talking, and which conversation answers for them.
 
-A *conversation* is one session's memory behind four calls (:class:`Conversation`). A manager of the user's
-own becomes one through :class:`ManagerConversation`, without a line of it being changed.
+A *conversation* is one session's memory behind a few calls (:class:`Conversation`). There are two: a manager
+of the user's own (``managers.py``), and a session in the store (``stored.py``).
 """
 
 from __future__ import annotations
 
-import threading
-import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
 
-from .context import valid_groups
-from .errors import LCMemoryError, MemoryInputError, StoreError
-from .messages import Converter, Message, text_of
+from .errors import MemoryInputError
+from .messages import Message
 from .store import SessionKey
 
 DEFAULT_SESSION = "default"
@@ -66,177 +62,3 @@ class Sessions(Protocol):
     def conversation(self, key: SessionKey) -> Conversation: ...
 
     def close(self) -> None: ...
-
-
-# ---------------------------------------------------------------- a manager of the user's own
-
-
-@runtime_checkable
-class SupportsAdd(Protocol):
-    def add(self, msg: Message) -> Any: ...
-
-
-@runtime_checkable
-class SupportsAddPair(Protocol):
-    """The smallest manager there is: two lists of words."""
-
-    def add_user(self, text: str) -> Any: ...
-    def add_ai(self, text: str) -> Any: ...
-
-
-@runtime_checkable
-class SupportsContext(Protocol):
-    def get_context(self, query: str | None = None) -> list[Message]: ...
-
-
-@runtime_checkable
-class SupportsCompress(Protocol):
-    def maybe_compress(self) -> Any: ...
-
-
-class ManagerConversation:
-    """A dict-based manager as a conversation.
-
-    ``manager`` has ``get_context(query=None) -> list[dict]`` and either ``add(msg)`` or ``add_user(text)``
-    with ``add_ai(text)``; ``maybe_compress()`` is called after each turn where there is one. What of it
-    exists is looked up once, here. MemoryInputError when something is missing.
-    """
-
-    RECALL_PAUSE = 60.0  # seconds without recall after its long-term part has failed
-
-    def __init__(self, manager: Any) -> None:
-        if isinstance(manager, type):
-            raise MemoryInputError(
-                f"Memory() wants a manager, not its class; write Memory({manager.__name__}()), or "
-                f"Memory.per_session(lambda session: {manager.__name__}()) for one manager a session"
-            )
-        missing = [] if isinstance(manager, SupportsContext) else ["get_context(query=None)"]
-        if not isinstance(manager, (SupportsAdd, SupportsAddPair)):
-            missing.append("add(msg)  (or add_user(text) and add_ai(text))")
-        if missing:
-            name = type(manager).__name__
-            raise MemoryInputError(f"{name} cannot be a memory, it lacks {', '.join(missing)}")
-        self.manager = manager
-        self._adds = isinstance(manager, SupportsAdd)
-        self._compresses = isinstance(manager, SupportsCompress)
-        self._to_lc = Converter()
-        self._lock = threading.RLock()
-        self._recall_after = 0.0  # monotonic time before which the long-term part is left alone
-
-    def history(self, query: str) -> list[BaseMessage]:
-        with self._lock:
-            context = self._context(query)
-        if not isinstance(context, list):
-            name = type(self.manager).__name__
-            raise MemoryInputError(f"{name}.get_context() gave {type(context).__name__}, not a list of dicts")
-        return self._to_lc(valid_groups(context))
-
-    def _context(self, query: str) -> Any:
-        # A long-term part that cannot be had (no embedding, a broken folder) must not silence the window.
-        if query and time.monotonic() >= self._recall_after:
-            try:
-                return self.manager.get_context(query=query)
-            except LCMemoryError:
-                raise
-            except Exception as error:
-                self._recall_after = time.monotonic() + self.RECALL_PAUSE
-                warnings.warn(
-                    f"long-term recall failed ({type(error).__name__}: {error}); this conversation goes on "
-                    f"with its window alone, and recall is tried again after {self.RECALL_PAUSE:g} s",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-        try:
-            return self.manager.get_context()
-        except Exception as error:
-            name = type(self.manager).__name__
-            raise StoreError(f"{name}.get_context() failed: {type(error).__name__}: {error}") from error
-
-    def save(self, turn: Sequence[Message]) -> None:
-        with self._lock:
-            try:
-                if self._adds:
-                    for message in turn:
-                        self.manager.add(message)
-                else:  # two lists of words have no place for what stands between
-                    self.manager.add_user(text_of(turn[0]["content"]))
-                    self.manager.add_ai(text_of(turn[-1].get("content")))
-            except Exception as error:
-                name = type(self.manager).__name__
-                raise StoreError(f"{name} did not take the turn: {type(error).__name__}: {error}") from error
-
-    def compact(self) -> None:
-        if not self._compresses:
-            return
-        llm = getattr(self.manager, "llm", None)
-        with self._lock:
-            if hasattr(llm, "summarize"):
-                self.manager.maybe_compress(_CheckedSummariser(llm))
-            else:
-                self.manager.maybe_compress()
-
-
-class _CheckedSummariser:
-    """The manager's own summariser, but an empty answer is an error before it replaces the history."""
-
-    def __init__(self, llm: Any) -> None:
-        self._llm = llm
-
-    def summarize(self, text: str) -> str:
-        summary = self._llm.summarize(text)
-        if not isinstance(summary, str) or not summary.strip():
-            raise StoreError(f"the summary came back empty ({summary!r}); the history stays as it is")
-        return summary
-
-
-class OneManager:
-    """All there is of a Memory(manager): one manager is one conversation, whoever calls.
-
-    The first session that is named is the one it holds; a second one would be shown the first one's
-    words, and is refused. Calls that name no session mean the one it holds.
-    """
-
-    def __init__(self, manager: Any) -> None:
-        self._conversation = ManagerConversation(manager)
-        self._held: SessionKey | None = None
-        self._guard = threading.Lock()
-
-    def canonical(self, key: SessionKey) -> SessionKey:
-        if key == UNNAMED:
-            return UNNAMED
-        with self._guard:
-            if self._held is None:
-                self._held = key
-        if key != self._held:
-            raise MemoryInputError(
-                f"this Memory holds one manager, which is the conversation of {self._held}; {key} would read "
-                "what was said there. Use Memory.per_session(make_manager) or Memory.open(folder)"
-            )
-        return UNNAMED
-
-    def conversation(self, key: SessionKey) -> Conversation:
-        return self._conversation
-
-    def close(self) -> None:
-        pass
-
-
-class ManagerPerSession:
-    """A manager for each session, made by ``make(key)`` when the session is first seen and kept since."""
-
-    def __init__(self, make: Callable[[SessionKey], Any]) -> None:
-        self._make = make
-        self._conversations: dict[SessionKey, ManagerConversation] = {}
-        self._guard = threading.Lock()
-
-    def canonical(self, key: SessionKey) -> SessionKey:
-        return key
-
-    def conversation(self, key: SessionKey) -> Conversation:
-        with self._guard:
-            if key not in self._conversations:
-                self._conversations[key] = ManagerConversation(self._make(key))
-            return self._conversations[key]
-
-    def close(self) -> None:
-        pass
