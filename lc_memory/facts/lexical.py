@@ -1,0 +1,145 @@
+"""The lexical side of recall: which memories share telling words with a question, and how much.
+
+The score of a memory is the share of the question's information that it holds::
+
+              sum over the question's terms  idf(t) * tf / (tf + K1 * (1 - B + B * length / mean length))
+    score  =  -------------------------------------------------------------------------------------------
+              sum over the question's terms  idf(t)
+
+BM25, that is, divided by the most that any memory could reach: 0 where no word is shared, near 1 where every
+word of the question is there. A rare name makes up most of a short question and so most of the score; two
+common words of a long one make up next to nothing, and words of a question that occur nowhere (it is asked
+in another language) still count in the divisor. Being a share, it can be added to a cosine as it is, with no
+maximum or mean over all memories to be known first.
+
+``idf`` and the mean length are the owner's own: what is telling in one user's memories says nothing of
+another's. ``tf`` counts the memory's own words twice and those of its context (for a message of a
+conversation, the two before it) once.
+
+Where the items lie is :mod:`lc_memory.facts.lexical_sql`'s to know.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lc_memory.facts import words
+
+K1, B = 1.2, 0.75  # the values that BM25 is published and shipped with
+OWN, CONTEXT = 2, 1
+
+MAX_TERMS = 2_000
+"""So many terms of a memory, and of its context, are kept."""
+
+MAX_QUESTION_TERMS = 256
+"""So many different terms of a question are looked up."""
+
+
+@dataclass(frozen=True)
+class LexicalItem:
+    """A memory to be found by its words."""
+
+    id: str
+    """Any string, unique for the owner."""
+    source: str
+    """What it is ("fact", "turn"); a search may be limited to some sources."""
+    text: str
+    context: str = ""
+    """What was said just before, for messages of a conversation."""
+
+
+@dataclass(frozen=True)
+class LexicalHit:
+    id: str
+    source: str
+    score: float
+    """0 to 1, see the module."""
+    words: tuple[str, ...]
+    """The words in common as the question writes them, the most telling first."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An item as an index keeps it: its terms."""
+
+    id: str
+    source: str
+    own: tuple[str, ...]
+    context: tuple[str, ...]
+
+    @classmethod
+    def of(cls, item: LexicalItem) -> Entry:
+        own, context = words.terms(item.text), words.terms(item.context)
+        # Of a long context the end is nearest to the message.
+        return cls(item.id, item.source, tuple(own[:MAX_TERMS]), tuple(context[-MAX_TERMS:]))
+
+    @property
+    def length(self) -> int:
+        """How many words, weighted as in the score."""
+        return OWN * len(self.own) + CONTEXT * len(self.context)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question's terms, with what the owner's memories say about them."""
+
+    surface: Mapping[str, str]
+    """Term to the word as it was asked."""
+    idf: Mapping[str, float]
+    mean_length: float
+
+    @staticmethod
+    def terms(question: str) -> dict[str, str]:
+        """The different terms of a question, each with its word: what the frequencies are needed of."""
+        found: dict[str, str] = {}
+        for term, surface in words.with_surface(question):
+            found.setdefault(term, surface)
+            if len(found) == MAX_QUESTION_TERMS:
+                break
+        return found
+
+    @classmethod
+    def weigh(
+        cls, surface: Mapping[str, str], frequency: Mapping[str, int], items: int, length: int
+    ) -> Question:
+        """``frequency``: in how many of the owner's ``items`` a term is; ``length``: of all of them."""
+        idf = {}
+        for term in surface:
+            n = min(frequency.get(term, 0), items)
+            idf[term] = math.log(1 + (items - n + 0.5) / (n + 0.5))
+        return cls(surface, idf, max(1.0, length / max(1, items)))
+
+    def rarest(self, frequency: Mapping[str, int], budget: int, most: int) -> list[str]:
+        """Terms to look for: the rarest first, up to ``budget`` matches, but at least one."""
+        chosen: list[str] = []
+        matches = 0
+        for term in sorted((t for t in self.idf if frequency.get(t)), key=lambda t: frequency[t])[:most]:
+            matches += frequency[term]
+            if chosen and matches > budget:
+                break
+            chosen.append(term)
+        return chosen
+
+    def best(self, entries: Iterable[Entry], limit: int) -> list[LexicalHit]:
+        """The entries that share terms with the question, scored."""
+        hits = (hit for entry in entries if (hit := self._hit(entry)) is not None)
+        return heapq.nsmallest(limit, hits, key=lambda hit: (-hit.score, hit.id))
+
+    def _hit(self, entry: Entry) -> LexicalHit | None:
+        count: Counter[str] = Counter()
+        for part, weight in ((entry.own, OWN), (entry.context, CONTEXT)):
+            for term in part:
+                if term in self.idf:
+                    count[term] += weight
+        if not count:
+            return None
+        damping = K1 * (1 - B + B * entry.length / self.mean_length)
+        found = {term: self.idf[term] * n / (n + damping) for term, n in count.items()}
+        telling = sorted(found, key=lambda term: (-found[term], term))
+        # Summed in one order, so that every index gives the same number to the last bit.
+        score = sum(found[term] for term in telling) / sum(self.idf.values())
+        return LexicalHit(entry.id, entry.source, score, tuple(self.surface[term] for term in telling))
