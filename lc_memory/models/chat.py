@@ -8,6 +8,8 @@ ChatOpenAI's own. Read from an answer, beside what ChatOpenAI reads:
 - the exact text of each tool call's arguments. A request that repeats the last one to the letter is
   answered from the service's cache, at a fraction of the price;
 - a stream that breaks off: without a reason to finish, what came is half an answer.
+
+And it may be used from any number of event loops (``loops.py``).
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_openai import ChatOpenAI
-from pydantic import Field
+from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from ..errors import LCMemoryError
 from ..messages import NOTE, Message, _to_lc, from_lc
+from .loops import PerLoop, per_loop
 from .profiles import PROFILES, Profile
 from .request import schema_in_words, shape_request
 
@@ -42,6 +46,14 @@ class ServiceChatModel(ChatOpenAI):
     def is_lc_serializable(cls) -> bool:
         """No: LangChain would load it back as a plain ChatOpenAI, without the rules."""
         return False
+
+    @model_validator(mode="after")
+    def _give_each_loop_its_client(self) -> Self:
+        if self.http_async_client is None and isinstance(self.root_async_client, openai.AsyncOpenAI):
+            root = per_loop(self.root_async_client)
+            self.root_async_client = root
+            self.async_client = PerLoop(lambda: root.current().chat.completions)
+        return self
 
     # ------------------------------------------------------------ the request
 

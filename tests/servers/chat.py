@@ -17,6 +17,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
@@ -132,6 +133,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
+
+    def handle(self) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client went away between two requests
+            super().handle()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass

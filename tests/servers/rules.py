@@ -68,10 +68,11 @@ FORCED = {
 
 def refusal(body: Any, profile: str) -> str | None:
     """Why the service called ``profile`` refuses ``body``; None when it does not."""
-    return next(_refusals(body, profile), None)
+    return next(refusals(body, profile), None)
 
 
-def _refusals(body: Any, profile: str) -> Iterator[str]:
+def refusals(body: Any, profile: str) -> Iterator[str]:
+    """All there is to refuse in ``body``; a service names the first."""
     if not isinstance(body, dict):
         yield "We could not parse the JSON body of your request."
         return
@@ -123,6 +124,9 @@ def _message(m: Any, at: str, profile: str) -> Iterator[str]:
         yield f"Invalid '{at}.name': string does not match pattern."
     if "reasoning_content" in m and not isinstance(m["reasoning_content"], str):
         yield f"Invalid type for '{at}.reasoning_content': expected a string."
+    made = m.get("function_call", {"name": "f"})
+    if not (isinstance(made, dict) and made.get("name")):
+        yield f"Missing required parameter: '{at}.function_call.name'."
     if "audio" in m and not (isinstance(m["audio"], dict) and m["audio"].get("id")):
         yield f"Missing required parameter: '{at}.audio.id'."
     yield from _content(m, at, profile)
@@ -237,7 +241,7 @@ def _order(messages: list[Any], profile: str) -> Iterator[str]:
     if profile == "gemma":
         if "system" in roles:
             yield "System role not supported"
-        counted = [m["role"] for m in messages if m.get("role") != "tool" and "tool_calls" not in m]
+        counted = [m.get("role") for m in messages if m.get("role") != "tool" and "tool_calls" not in m]
         if any((role == "user") != (i % 2 == 0) for i, role in enumerate(counted)) or roles[0] != "user":
             yield "Conversation roles must alternate user/assistant/user/assistant/..."
 
