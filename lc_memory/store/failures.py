@@ -61,6 +61,15 @@ _POSTGRES = (
     ),
 )
 
+_REFUSED = (  # what a refused login says; psycopg gives no code for it
+    ("too many", "53300"),
+    ("remaining connection slots", "53300"),
+    ("authentication", "28"),
+    ("password", "28"),
+    ("role", "28"),
+    ("does not exist", "3D000"),
+)
+
 _UNREACHABLE = (
     "the server cannot be reached, or the connection broke. Check that it runs and that the URL is right; "
     "what was acknowledged is stored, and the store reconnects by itself"
@@ -95,7 +104,9 @@ def _advice(error: BaseException, original: BaseException) -> str:
             if any(sign in said for sign in signs):
                 return advice
     elif type(original).__module__.startswith("psycopg"):
-        state = getattr(original, "sqlstate", None) or ""
+        state = getattr(original, "sqlstate", None) or next(
+            (state for sign, state in _REFUSED if "fatal:" in said and sign in said), ""
+        )
         for signs, advice in _POSTGRES:
             if any(state.startswith(sign) for sign in signs):
                 return advice

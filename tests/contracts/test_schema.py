@@ -104,7 +104,8 @@ def _open_and_save(where: str, barrier: object, name: str) -> None:
 
 
 def test_eight_processes_may_open_a_new_store_at_once(home: Home) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lc_memory.store.sql"])
     barrier = context.Barrier(8)
     processes = [context.Process(target=_open_and_save, args=(home.where, barrier, str(n))) for n in range(8)]
     for process in processes:
