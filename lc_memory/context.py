@@ -11,10 +11,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from .errors import MemoryInputError
-from .messages import Message, text_of
+from .messages import Message, _to_lc, text_of
+from .tokens import count_message_tokens
 from .wording import CORE, RECALLED, SUMMARY, Language, language_of, listed, told
 
 Group: TypeAlias = list[Message]
@@ -264,3 +265,16 @@ def _take_window(
         text = " / ".join(t for m in unit.messages if (t := text_of(m.get("content"))))
         parts.append(Part("window", text, tokens, not full, why))
     return [m for messages in reversed(kept) for m in messages], parts[::-1]
+
+
+def message_counter(token_counter: Any) -> Callable[[Message], int]:
+    """Tokens of one dict message, by what LangChain's trim_messages takes as a counter: a chat model, or a
+    function of a list of messages. None: our own estimate, which needs no download."""
+    if token_counter is None:
+        return count_message_tokens
+    many = getattr(token_counter, "get_num_tokens_from_messages", token_counter)
+    if not callable(many):
+        raise MemoryInputError(
+            f"token_counter: expected a chat model or a function of a list of messages, got {token_counter!r}"
+        )
+    return lambda message: int(many([_to_lc(message)]))

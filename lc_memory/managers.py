@@ -10,11 +10,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.messages import BaseMessage
 
-from .context import valid_groups
+from .context import Kind, Part, valid_groups
 from .errors import LCMemoryError, MemoryInputError, StoreError
+from .explain import Explanation
 from .messages import Converter, Message, text_of
 from .sessions import UNNAMED, Conversation
 from .store import SessionKey
+from .tokens import count_message_tokens
 
 
 @runtime_checkable
@@ -76,6 +78,24 @@ class ManagerConversation:
             name = type(self.manager).__name__
             raise MemoryInputError(f"{name}.get_context() gave {type(context).__name__}, not a list of dicts")
         return self._to_lc(valid_groups(context))
+
+    def explain(self, query: str) -> Explanation:
+        with self._lock:
+            context = list(self._context(query))
+        kept = {id(m) for m in valid_groups(context)}
+        parts = []
+        for message in context:
+            kind: Kind = "summary" if message.get("is_summary") else "window"
+            if message.get("role") == "system" and kind == "window":
+                kind = "system"
+            whole = id(message) in kept
+            why = "in the manager's context" if whole else "a tool call and its results are not all here"
+            parts.append(
+                Part(kind, text_of(message.get("content")), count_message_tokens(message), whole, why)
+            )
+        asked = count_message_tokens({"role": "user", "content": query})
+        parts.append(Part("question", query, asked, True, "always"))
+        return Explanation(type(self.manager).__name__, query, parts)
 
     def _context(self, query: str) -> Any:
         # A long-term part that cannot be had (no embedding, a broken folder) must not silence the window.

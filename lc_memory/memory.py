@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -18,12 +19,18 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
+from .context import message_counter
 from .errors import MemoryInputError
+from .explain import Explanation
+from .facts.core import CoreFacts
 from .managers import ManagerPerSession, OneManager
 from .messages import Message, text_of
+from .session import Session
 from .session_queue import SessionQueue
 from .sessions import DEFAULT_SESSION, Conversation, Sessions, session_key
-from .store import SessionKey
+from .store import Forgotten, SessionInfo, SessionKey, open_store
+from .stored import Settings, StoredSessions
+from .summary import Summariser
 from .turn import human_message
 
 SPECS = [
@@ -50,9 +57,10 @@ class Memory:
     """A memory for LCEL chains.
 
     ``Memory(manager)`` puts one dict-based manager, which is one conversation, at the head of a chain;
-    ``Memory.per_session(make)`` makes one for each session. A manager has ``get_context(query=None)`` and
-    ``add(msg)`` (or ``add_user(text)`` and ``add_ai(text)``); its ``maybe_compress()`` is called after each
-    turn where it has one. It is never changed, and may be used beside the chain.
+    ``Memory.per_session(make)`` makes one for each session; ``Memory.open(folder)`` needs no manager and
+    keeps what was said over restarts. A manager has ``get_context(query=None)`` and ``add(msg)`` (or
+    ``add_user(text)`` and ``add_ai(text)``); its ``maybe_compress()`` is called after each turn where it has
+    one. It is never changed, and may be used beside the chain.
 
     ``question_key`` / ``history_key``: the keys of a chain's input that hold the question and get the
     history. ``session_wait``: seconds a turn waits for another one of its session (SessionBusyError).
@@ -90,6 +98,48 @@ class Memory:
         self.turns = SessionQueue(session_wait)
         self.load_mem = LoadMem(self)
 
+    @classmethod
+    def open(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        summarizer: Any = None,
+        window: int = 10,
+        max_context_tokens: int | None = 8000,
+        token_counter: Any = None,
+        summary_chars: int = 200,
+        question_key: str = "question",
+        history_key: str = "history",
+        session_wait: float = 60.0,
+        cached_sessions: int = 1024,
+    ) -> Memory:
+        """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used.
+
+        ``where``: a folder (SQLite lies in it), ``sqlite:///file``, ``postgresql://…``, or ":memory:".
+        ``summarizer``: a chat model, a Runnable that takes text, or an object with ``summarize(text)``; it
+        makes the rolling summary of at most ``summary_chars`` characters. Without one, what leaves the
+        window is kept and can be recalled, but is not summarised.
+        ``window``: turns that stay in the prompt; it grows to twice that and is then cut back in one go.
+        ``max_context_tokens``: what history and question may take together (None: no limit), counted by
+        ``token_counter``: a chat model, or a function of a list of messages, as LangChain's trim_messages
+        takes them; the default needs no download and errs on the high side.
+        ``cached_sessions``: how many sessions are kept at hand in this process.
+        """
+        if window < 1:
+            raise MemoryInputError(f"window={window}: at least one turn has to stay in the prompt")
+        settings = Settings(
+            window=window,
+            budget=max_context_tokens,
+            count=message_counter(token_counter),
+            summarise=None if summarizer is None else Summariser(summarizer, summary_chars),
+        )
+        memory = cls.__new__(cls)
+        stored = StoredSessions(lambda: open_store(where), settings, None, cached_sessions)
+        memory._setup(stored, question_key, history_key, session_wait)
+        return memory
+
+    # ------------------------------------------------------------ a turn
+
     def history(self, question: Any, config: Mapping[str, Any] | None = None) -> list[BaseMessage]:
         """What the prompt of ``question`` gets before it: messages, whole tool groups only.
 
@@ -97,6 +147,58 @@ class Memory:
         """
         asked = self._human(question)
         return self._conversation(config).history(text_of(asked["content"]))
+
+    def explain(self, question: Any, config: Mapping[str, Any] | None = None) -> Explanation:
+        """Why each part of the prompt of ``question`` would be in it or not, with tokens and score, and how
+        much of it repeats the session's last prompt. ``print`` it for a table."""
+        asked = self._human(question)
+        return self._conversation(config).explain(text_of(asked["content"]))
+
+    # ------------------------------------------------------------ what is kept (Memory.open)
+
+    def session(self, session_id: str = DEFAULT_SESSION, user_id: str | None = None) -> Session:
+        """A session to look at, or to bring a conversation into."""
+        stored = self._stored("session()")
+        key = SessionKey(session_id, user_id)
+        return Session(key, lambda: stored.conversation(key), lambda: self._clear(key))
+
+    def sessions(self, user_id: str | None = None) -> list[SessionInfo]:
+        """The sessions of a user (None: of everyone), the one changed last first."""
+        return self._stored("sessions()").store.sessions(user_id)
+
+    def core(self, user_id: str | None = None, *, session_id: str = DEFAULT_SESSION) -> CoreFacts:
+        """The facts that stand in every prompt of this user (or, with no user, of this session)."""
+        stored = self._stored("core()")
+        return CoreFacts(lambda: stored.store.ledger(), SessionKey(session_id, user_id).owner)
+
+    def forget(self, *, user_id: str | None = None, session_id: str | None = None) -> Forgotten:
+        """Erase turns, summaries and facts everywhere, from the files too.
+
+        ``user_id`` alone: all of that user. ``session_id`` alone: every session of that name, whoever's.
+        Both: that session, and what was learnt of the user in it.
+        """
+        stored = self._stored("forget()")
+        stored.background.wait()  # a summary under way would come back with what it was made from
+        forgotten = stored.store.forget(user_id=user_id, session_id=session_id)
+        stored.drop()
+        return forgotten
+
+    def _clear(self, key: SessionKey) -> Forgotten:
+        stored = self._stored("clear()")
+        stored.background.wait()
+        forgotten = stored.store.clear(key)
+        stored.drop()
+        return forgotten
+
+    def _stored(self, what: str) -> StoredSessions:
+        if not isinstance(self._sessions, StoredSessions):
+            raise MemoryInputError(f"{what} needs a store: Memory.open(folder). This Memory holds a manager")
+        return self._sessions
+
+    def flush(self) -> None:
+        """Wait for what runs in the background: summaries that are being made."""
+        if isinstance(self._sessions, StoredSessions):
+            self._sessions.background.wait()
 
     def close(self) -> None:
         """Wait for what still runs in the background, and let go of files and connections."""

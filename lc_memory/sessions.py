@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from langchain_core.messages import BaseMessage
 
 from .errors import MemoryInputError
+from .explain import Explanation
 from .messages import Message
 from .store import SessionKey
 
@@ -43,12 +44,17 @@ class Conversation(Protocol):
         """What the next prompt gets before its question; ``query`` is the question's text."""
         ...
 
+    def explain(self, query: str) -> Explanation:
+        """Why each part of that prompt is in or out."""
+        ...
+
     def save(self, turn: Sequence[Message]) -> None:
         """Keep one turn: the human's message, tool calls and results, the answer."""
         ...
 
     def compact(self) -> None:
-        """Bring the summary up to date. On failure nothing changes, and it is tried again next time."""
+        """Bring the summary up to date, now or in the background. On failure nothing changes, and it is
+        tried again later."""
         ...
 
 

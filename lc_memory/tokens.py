@@ -26,7 +26,7 @@ from typing import Any
 # c  full-width punctuation    k  kana    h  hangul    y  Greek, Cyrillic    l v  accented Latin, Vietnamese
 # o  other alphabets   q  typographic punctuation   e  symbols   E  beyond the BMP (emoji)   z  emoji joiners
 _PRICES = {
-    "d": 0.91, "p": 0.76, "t": 0.5,
+    "d": 0.91, "p": 0.80, "t": 0.5,
     "1": 0.80, "2": 1.32, "3": 2.70, "c": 0.40, "k": 0.70, "h": 0.88,
     "y": 0.42, "l": 1.2, "v": 0.9, "o": 1.06, "q": 0.5, "e": 1.95, "E": 2.70, "z": 1.42,
 }  # fmt: skip

@@ -1,0 +1,8 @@
+"""``python -m lc_memory``: the demo; with arguments the same as ``lc-memory``."""
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["demo"])

@@ -1,0 +1,61 @@
+"""What stands in a prompt and why: what a user looks at when the bot forgot, or the bill is high."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .context import Part
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The account of one prompt-to-be. ``print`` it for a table.
+
+    ``tokens``: of all parts that are in. ``budget``: max_context_tokens, or None. ``repeats``: the share of
+    ``tokens`` that stands at the beginning of the session's last prompt already, 0 to 1 (a service that
+    caches prefixes bills these at a fraction). ``notes``: what did not work as it should.
+    """
+
+    session: str
+    question: str
+    parts: list[Part]
+    budget: int | None = None
+    repeats: float = 0.0
+    degraded: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> int:
+        return sum(p.tokens for p in self.parts if p.included)
+
+    def __str__(self) -> str:
+        import io
+
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=f"{self.session}", title_justify="left", expand=False)
+        for name, kwargs in (
+            ("part", {}), ("in", {}), ("tokens", {"justify": "right"}), ("score", {"justify": "right"}),
+            ("why", {"max_width": 32}), ("text", {"max_width": 48}),
+        ):  # fmt: skip
+            table.add_column(name, **kwargs)  # type: ignore[arg-type]
+        for p in self.parts:
+            text = " ".join(p.text.split())
+            table.add_row(
+                p.kind,
+                "yes" if p.included else "no",
+                str(p.tokens),
+                "" if p.score is None else f"{p.score:.2f}",
+                Text(p.why),
+                Text(text if len(text) <= 90 else text[:89] + "…"),
+            )
+        out = io.StringIO()
+        console = Console(file=out, width=120, no_color=True, highlight=False)
+        console.print(table)
+        budget = "" if self.budget is None else f" of {self.budget}"
+        console.print(f"{self.tokens}{budget} tokens, {self.repeats:.0%} of them as in the last prompt")
+        for note in self.notes:
+            console.print(Text(f"! {note}"))
+        return out.getvalue().rstrip()

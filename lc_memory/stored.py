@@ -1,0 +1,346 @@
+"""Sessions that last: what a session in the store gives to a prompt, and how its window moves.
+
+A session is read back as its summary and the turns behind it, never as the whole history, and is checked
+against the store's version before each use, so that several workers on one database see each other's
+turns. The window moves in steps: it grows to twice its size and is then cut back in one go with the
+summary. Between two cuts every prompt begins as the one before it did, which is what the prefix caches of
+chat services are paid by.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from langchain_core.messages import BaseMessage
+
+from .context import Material, Plan, Remembered, Unit, assemble, valid_groups
+from .explain import Explanation
+from .facts import Fact
+from .messages import Converter, Message, messages_to_lc, text_of
+from .remember import said_to_remember
+from .store import SessionKey, Snapshot, Store, Turn
+from .summary import Summariser
+
+log = logging.getLogger("lc_memory")
+
+_SUMMARY_INPUT = 12_000  # characters a summary is made from at once; more is taken in several steps
+_WINDOW_SHARE = 0.6  # of the budget that the window may fill before it is cut to half of that
+
+
+class Recall(Protocol):
+    """Finds what bears on a question among the facts and turns of the session's owner."""
+
+    def remembered(self, key: SessionKey, query: str, in_window: Sequence[Turn]) -> list[Remembered]: ...
+
+    def saved(self, key: SessionKey) -> None:
+        """A turn was saved: index it, in the background or now."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What does not work as it should, for people."""
+        ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How sessions behave; the same for all of one Memory."""
+
+    window: int
+    budget: int | None
+    count: Callable[[Message], int]
+    summarise: Summariser | None
+
+
+class StoredSession:
+    """One session of the store as a conversation. Safe to use from several threads."""
+
+    def __init__(
+        self, key: SessionKey, store: Store, settings: Settings, background: Background, recall: Recall | None
+    ) -> None:
+        self.key = key
+        self._store = store
+        self._settings = settings
+        self._background = background
+        self._recall = recall
+        self._lock = threading.RLock()
+        self._state = Snapshot(-1, None, 0, ())
+        self._units: dict[str, Unit] = {}  # by turn_id: what the window's turns look like in a prompt
+        self._last_prompt: list[Message] = []
+        self._to_lc = Converter()
+        self._failures = 0
+        self._skip = 0
+
+    # ------------------------------------------------------------ reading
+
+    def history(self, query: str) -> list[BaseMessage]:
+        plan = self._plan(query)
+        with self._lock:
+            self._last_prompt = [*plan.messages, {"role": "user", "content": query}]
+            return self._to_lc(plan.messages)
+
+    def explain(self, query: str) -> Explanation:
+        plan = self._plan(query)
+        prompt = [*plan.messages, {"role": "user", "content": query}]
+        count = self._settings.count
+        same = 0
+        for now, before in zip(prompt, self._last_prompt, strict=False):
+            if now != before:
+                break
+            same += count(now)
+        total = sum(map(count, prompt))
+        notes = self._recall.notes() if self._recall is not None else []
+        if self._failures:
+            notes.append(
+                f"the last {self._failures} summaries failed; the window is not cut until one succeeds"
+            )
+        return Explanation(
+            session=str(self.key.session_id),
+            question=query,
+            parts=plan.parts,
+            budget=self._settings.budget,
+            repeats=same / total if total else 0.0,
+            degraded=bool(notes),
+            notes=notes,
+        )
+
+    def _plan(self, query: str) -> Plan:
+        state = self.state()
+        units = self._window(state)
+        core = self._store.ledger().current(self.key.owner, core=True)
+        found = self._recall.remembered(self.key, query, state.turns) if self._recall and query else []
+        material = Material(
+            question=query,
+            system=[m for unit in units for m in unit.messages if m.get("role") == "system"],
+            core=[core_line(fact) for fact in core],
+            summary=state.summary,
+            window=[self._without_system(unit) for unit in units],
+            recalled=found,
+        )
+        return assemble(material, self._settings.budget, self._settings.count)
+
+    def context(self, query: str) -> list[BaseMessage]:
+        """As ``history``, for a look from outside: it does not count as the session's last prompt."""
+        return messages_to_lc(self._plan(query).messages)
+
+    def turns(self, start: int = 1, limit: int | None = None) -> Iterator[Turn]:
+        return self._store.turns(self.key, start=start, limit=limit)
+
+    def state(self) -> Snapshot:
+        """The session as the store has it now."""
+        with self._lock:
+            if self._state.version != self._store.version(self.key):
+                self._state = self._store.load(self.key)
+                known = {turn.turn_id for turn in self._state.turns}
+                self._units = {i: unit for i, unit in self._units.items() if i in known}
+            return self._state
+
+    def _window(self, state: Snapshot) -> list[Unit]:
+        with self._lock:
+            for turn in state.turns:
+                if turn.turn_id not in self._units:
+                    messages = tuple(valid_groups(turn.messages))
+                    tokens = sum(map(self._settings.count, messages))
+                    self._units[turn.turn_id] = Unit(messages, tokens)
+            return [self._units[turn.turn_id] for turn in state.turns]
+
+    def _without_system(self, unit: Unit) -> Unit:
+        if all(m.get("role") != "system" for m in unit.messages):
+            return unit
+        messages = tuple(m for m in unit.messages if m.get("role") != "system")
+        return Unit(messages, sum(map(self._settings.count, messages)))
+
+    # ------------------------------------------------------------ writing
+
+    def save(self, turn: Sequence[Message]) -> None:
+        saved = self._store.append(self.key, turn)
+        self._remember(saved)
+        with self._lock:
+            state = self._state
+            last = state.turns[-1].seq if state.turns else state.covers
+            # Ours is the only change since: what is held is the session still. If not, the version tells.
+            if state.version > 0 and saved.seq == last + 1:
+                turns = (*state.turns, saved)
+                self._state = Snapshot(state.version + 1, state.summary, state.covers, turns)
+        if self._recall is not None:
+            self._recall.saved(self.key)
+
+    def _remember(self, turn: Turn) -> None:
+        """``记住: …`` is kept as a fact at once."""
+        for message in turn.messages:
+            fact = (
+                said_to_remember(text_of(message.get("content"))) if message.get("role") == "user" else None
+            )
+            if fact:
+                source = {"session": self.key.session_id, "turn": turn.turn_id, "quote": fact}
+                self._store.ledger().add(self.key.owner, fact, source=source)
+
+    def compact(self) -> None:
+        """Cut the window back and renew the summary, in the background, when the window is full."""
+        with self._lock:
+            if self._skip:
+                self._skip -= 1
+                return
+            if not self._excess(self.state()):
+                return
+        self._background.submit(self.key, self._compact)
+
+    def _excess(self, state: Snapshot) -> int:
+        """How many of the oldest turns have to leave: none until the window is twice its size, or fills
+        its share of the budget."""
+        turns, window, budget = state.turns, self._settings.window, self._settings.budget
+        by_count = len(turns) - window if len(turns) > 2 * window else 0
+        if budget is None:
+            return by_count
+        tokens = [unit.tokens for unit in self._window(state)]
+        room = int(budget * _WINDOW_SHARE)
+        if sum(tokens) <= room:
+            return by_count
+        kept = leaves = 0
+        for i, size in enumerate(reversed(tokens)):
+            kept += size
+            if kept > room // 2:
+                leaves = len(tokens) - i
+                break
+        return max(by_count, min(leaves, len(turns) - 1))
+
+    def _compact(self) -> None:
+        for _ in range(100):  # an imported conversation is taken in steps
+            state = self.state()
+            excess = self._excess(state)
+            if not excess:
+                return
+            leaving = _at_once(state.turns[:excess])
+            summary = state.summary
+            if self._settings.summarise is not None:
+                messages = [m for turn in leaving for m in turn.messages if m.get("role") != "system"]
+                try:
+                    summary = self._settings.summarise(state.summary, messages)
+                except Exception as error:
+                    self._failures += 1
+                    # Not every turn pays for a summariser that is down: 1, 3, 7 … 31 turns are left out.
+                    self._skip = min(2**self._failures, 32) - 1
+                    log.warning(
+                        "%s: no new summary (%s: %s); the old one and all turns stay, and it is tried again "
+                        "%d turns on", self.key, type(error).__name__, error, self._skip + 1,
+                    )  # fmt: skip
+                    return
+            self._failures = self._skip = 0
+            # False: another worker was first. Then look again what is left to do.
+            self._store.commit_summary(self.key, summary, leaving[-1].seq, based_on=state)
+
+
+def _at_once(turns: Sequence[Turn]) -> Sequence[Turn]:
+    size = 0
+    for i, turn in enumerate(turns):
+        size += sum(len(text_of(m.get("content"))) for m in turn.messages)
+        if size > _SUMMARY_INPUT and i:
+            return turns[:i]
+    return turns
+
+
+def core_line(fact: Fact) -> str:
+    """A core fact as a prompt shows it: the user's own words, under their kind."""
+    name = fact.kind if fact.subject is None else f"{fact.kind} ({fact.subject})"
+    return f"{name}: {fact.text}" if name else fact.text
+
+
+class Background:
+    """Work that no turn waits for, at most one piece a session at a time. ``close`` waits for all of it."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._running: dict[object, Future[None]] = {}
+        self._guard = threading.Lock()
+
+    def submit(self, key: object, work: Callable[[], None]) -> None:
+        with self._guard:
+            if key in self._running:
+                return
+            if self._pool is None:
+                # Not daemon threads: the interpreter waits for them when the program ends.
+                self._pool = ThreadPoolExecutor(2, thread_name_prefix="lc-memory")
+            future = self._pool.submit(self._run, key, work)
+            self._running[key] = future
+
+    def _run(self, key: object, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            log.warning("%s: background work failed: %s: %s", key, type(error).__name__, error)
+        finally:
+            with self._guard:
+                self._running.pop(key, None)
+
+    def wait(self) -> None:
+        while True:
+            with self._guard:
+                running = list(self._running.values())
+            if not running:
+                return
+            for future in running:
+                future.result()
+
+    def close(self) -> None:
+        self.wait()
+        with self._guard:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+
+
+class StoredSessions:
+    """The sessions of one store, the ones used last kept at hand."""
+
+    def __init__(
+        self, store: Callable[[], Store], settings: Settings, recall: Recall | None, cached: int
+    ) -> None:
+        self._open = store
+        self._settings = settings
+        self._recall = recall
+        self._cached = cached
+        self._sessions: OrderedDict[SessionKey, StoredSession] = OrderedDict()
+        self._store: Store | None = None
+        self._guard = threading.Lock()
+        self.background = Background()
+
+    @property
+    def store(self) -> Store:
+        """Opened when it is first needed: building a Memory touches no disk."""
+        with self._guard:
+            if self._store is None:
+                self._store = self._open()
+            return self._store
+
+    def canonical(self, key: SessionKey) -> SessionKey:
+        return key
+
+    def conversation(self, key: SessionKey) -> StoredSession:
+        store = self.store
+        with self._guard:
+            session = self._sessions.get(key)
+            if session is None:
+                session = StoredSession(key, store, self._settings, self.background, self._recall)
+                self._sessions[key] = session
+                if len(self._sessions) > self._cached:
+                    self._sessions.popitem(last=False)
+            else:
+                self._sessions.move_to_end(key)
+            return session
+
+    def drop(self) -> None:
+        """Forget what is held of the sessions; the store has it."""
+        with self._guard:
+            self._sessions.clear()
+
+    def close(self) -> None:
+        self.background.close()
+        self.drop()
+        with self._guard:
+            if self._store is not None:
+                self._store.close()
