@@ -37,6 +37,11 @@ Provider = Annotated[
     str | None, typer.Option(help="deepseek, kimi, qwen, openai, ollama, offline, or one of config.json")
 ]
 
+Where = Annotated[
+    str | None,
+    typer.Option(help="Folder or database URL of the memory  [default: ~/.lc_memory, or LC_MEMORY_HOME]"),
+]
+
 
 @app.command()
 def demo(provider: Provider = None) -> None:

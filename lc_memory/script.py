@@ -45,7 +45,8 @@ def chat_prompt(system: str = SYSTEM) -> ChatPromptTemplate:
     """System, history, question: the prompt of the default chain."""
     from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
-    # Not ("placeholder", "{history}"): that one is optional, and a mistyped key would silently drop the memory.
+    # Not ("placeholder", "{history}"): that one is optional, and with it a mistyped key
+    # silently drops the memory.
     return ChatPromptTemplate.from_messages(
         [("system", system), MessagesPlaceholder("history"), ("human", "{question}")]
     )

@@ -173,10 +173,7 @@ class StoredSession:
     def _remember(self, turn: Turn) -> None:
         """``记住: …`` is kept as a fact at once."""
         for message in turn.messages:
-            fact = (
-                said_to_remember(text_of(message.get("content"))) if message.get("role") == "user" else None
-            )
-            if fact:
+            if message.get("role") == "user" and (fact := said_to_remember(text_of(message.get("content")))):
                 source = {"session": self.key.session_id, "turn": turn.turn_id, "quote": fact}
                 self._store.ledger().add(self.key.owner, fact, source=source)
 
