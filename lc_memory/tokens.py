@@ -22,7 +22,7 @@ from typing import Any
 
 # One character, one letter for its kind: str.translate does it in C, and counting is str.count.
 # a A  letters          d  digits              p  ASCII punctuation       s n t  space, newline, tab
-# 1 2 3  Chinese characters: the commonest, GB 2312's level one, all others (also what has no kind)
+# 1 2 3  Chinese characters: the commonest, the common, all others (also what has no kind)
 # c  full-width punctuation    k  kana    h  hangul    y  Greek, Cyrillic    l v  accented Latin, Vietnamese
 # o  other alphabets   q  typographic punctuation   e  symbols   E  beyond the BMP (emoji)   z  emoji joiners
 _PRICES = {
@@ -59,11 +59,15 @@ _COMMONEST = frozenset(
     "认议记论设证评试话询该详语误说请读调象责败账货购费资起超路身车转软载辑输达过运近还这进连述退送选通速"
     "造連道邮部都配释里重量金钟钮链销错键长開間関门闭问间队阳陆限院除雅集雷需非面音页项预频题额首验高黑"
 )
+# The 3,755 of GB 2312's first level and the 5,401 of Big5's: what is written every day, simplified and
+# traditional. Python's codecs know the order of both.
 _COMMON = frozenset(
     char
-    for row in range(0xB0, 0xD8)
-    for cell in range(0xA1, 0xFF)
-    for char in bytes([row, cell]).decode("gb2312", "ignore")
+    for codec, rows in (("gb2312", range(0xB0, 0xD8)), ("big5", range(0xA4, 0xC7)))
+    for row in rows
+    for cell in range(0x40, 0xFF)
+    for char in bytes([row, cell]).decode(codec, "ignore")
+    if "\u4e00" <= char <= "\u9fff"
 )
 
 _RANGES = [
