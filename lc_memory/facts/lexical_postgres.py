@@ -36,9 +36,6 @@ class PostgresWords:
             WHERE m.words @@ CAST(quote_literal(term) AS tsquery)
         ) DESC, length(own) + length(context), id DESC LIMIT :limit"""
 
-    def prepare(self, connection: Connection) -> None:
-        pass
-
     def insert(self, connection: Connection, prefix: str, rows: list[dict[str, Any]]) -> None:
         for row in rows:
             row["words"] = [prefix + term for term in {*row["own"].split(), *row["context"].split()}]

@@ -61,7 +61,6 @@ def create_lexical(connection: Connection) -> None:
         )""",
         *_WORDS[connection.dialect.name].tables,
     )
-    _WORDS[connection.dialect.name].prepare(connection)
 
 
 class DatabaseLexicalIndex:
@@ -71,8 +70,8 @@ class DatabaseLexicalIndex:
     that a memory and its entry here are written together. No call touches or returns another owner's items.
     The object keeps no state.
 
-    From SQLite 3.42 on, removed words leave its index at once; before, at :meth:`compact`, which
-    :meth:`forget` calls. What the database's files hold of deleted rows is for
+    SQLite's index holds removed words, as things to be skipped, until :meth:`compact`, which :meth:`forget`
+    calls. What the database's files hold of deleted rows is for
     :meth:`Database.wipe <lc_memory.store.database.Database.wipe>` to remove.
     """
 
@@ -146,8 +145,6 @@ class _Words(Protocol):
 
     @property
     def tables(self) -> Sequence[str]: ...
-
-    def prepare(self, connection: Connection) -> None: ...
 
     def insert(self, connection: Connection, prefix: str, rows: list[dict[str, Any]]) -> None:
         """Insert rows of lcm_lexical_items; their ``own`` and ``context`` are without prefix."""

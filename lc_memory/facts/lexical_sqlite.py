@@ -41,12 +41,6 @@ class SqliteWords:
             ORDER BY w.rowid DESC LIMIT :budget
         ) m JOIN lcm_lexical_items i ON i.id = m.row ORDER BY m.score LIMIT :limit"""
 
-    def prepare(self, connection: Connection) -> None:
-        if _removes_at_once(connection):
-            connection.exec_driver_sql(
-                "INSERT INTO lcm_lexical_words (lcm_lexical_words, rank) VALUES ('secure-delete', 1)"
-            )
-
     def insert(self, connection: Connection, prefix: str, rows: list[dict[str, Any]]) -> None:
         connection.execute(self._insert, rows)
         asked = {"owner": rows[0]["owner"], "keys": [row["key"] for row in rows]}
@@ -81,11 +75,9 @@ class SqliteWords:
         return connection.execute(statement, values).all()
 
     def compact(self, connection: Connection) -> None:
-        if not _removes_at_once(connection):
-            # One segment is written of all, without what was deleted.
-            connection.exec_driver_sql(
-                "INSERT INTO lcm_lexical_words (lcm_lexical_words) VALUES ('optimize')"
-            )
+        # One segment is written of all, without what was deleted. (The option "secure-delete" would do it
+        # with each deletion, but SQLite has it from 3.42 on only.)
+        connection.exec_driver_sql("INSERT INTO lcm_lexical_words (lcm_lexical_words) VALUES ('optimize')")
 
 
 def _words(row: int, prefix: str, own: str, context: str) -> dict[str, Any]:
@@ -94,8 +86,3 @@ def _words(row: int, prefix: str, own: str, context: str) -> dict[str, Any]:
         "own": " ".join(prefix + term for term in own.split()),
         "context": " ".join(prefix + term for term in context.split()),
     }
-
-
-def _removes_at_once(connection: Connection) -> bool:
-    version = connection.exec_driver_sql("SELECT sqlite_version()").scalar_one()
-    return tuple(map(int, version.split("."))) >= (3, 42)
