@@ -129,9 +129,16 @@ def _facts(conn: Connection) -> None:
     )
 
 
+def _words(conn: Connection) -> None:
+    from lc_memory.facts.lexical_sql import create_lexical
+
+    create_lexical(conn)
+
+
 STEPS: tuple[Callable[[Connection], None], ...] = (
     _sessions_and_turns,  # 0 -> 1
     _facts,  # 1 -> 2
+    _words,  # 2 -> 3
 )
 """``STEPS[v]`` turns a store of version ``v`` into one of version ``v + 1``."""
 
