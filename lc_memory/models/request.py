@@ -36,9 +36,8 @@ def shape_request(payload: Payload, profile: Profile) -> Payload:
 
 def schema_in_words(schema: Mapping[str, Any]) -> str:
     """What to tell a model that is to answer in JSON, where the service does not enforce a schema."""
-    return (
-        "Answer with one JSON object and nothing else. It must follow this JSON schema:\n"
-        + json.dumps(schema, ensure_ascii=False)
+    return "Answer with one JSON object and nothing else. It must follow this JSON schema:\n" + json.dumps(
+        schema, ensure_ascii=False
     )
 
 

@@ -150,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = json.loads(raw)
         except ValueError:
             body = None
-        refused, answer = self.service.reply(body, dict(self.headers))
+        refused, answer = self.service.reply(body, {k.lower(): v for k, v in self.headers.items()})
         if refused is not None:
             error = {"message": refused, "type": "invalid_request_error", "param": None, "code": None}
             self._json(400, {"error": error})
