@@ -13,12 +13,14 @@ _HAN = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _IS_HAN = re.compile(f"[{_HAN}]")
 _SENTENCE_END = re.compile(r"(?<=[。！？!?；;…])(?![」』”\"'）)])|(?<=[.])(?=\s)|\n+")
 _CLAUSE_END = re.compile(r"[，,、：:]\s*|\s+(?:and|but)\s+(?=(?:i|my|we|our)\b)", re.IGNORECASE)
-# A speaker or list mark in front of the words, and a line that is nothing but a tag.
+# What stands in front of the words: a list mark, who speaks, what it is. A line that is only a tag or a
+# heading says nothing itself.
 _LABEL = re.compile(
-    r"^\s*(?:[-*•]\s+)?(?:(?:用户|助手|系统|问题?|答|user|human|assistant|ai|system|question|answer)\s*[:：]\s*)?",
+    r"^\s*(?:[-*•]\s+)?(?:(?:用户|助手|系统|问题?|答|(?:已有|历史)摘要|新增对话|user|human|assistant|ai|system"
+    r"|question|answer|earlier summary)\s*[:：]\s*)?",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"^\s*<[^>]*>\s*$")
+_HEADING = re.compile(r"^\s*<[^>]*>\s*$|[:：]\s*$")
 
 _ASKS_ZH = re.compile(
     r"(?<!没)(?<!没有)什么(?![都也])|谁(?![都也])|哪[里儿个位些天年种家]|几[岁点号]|几\W*$|星期几|周几|多少|多大|多久"
@@ -87,8 +89,8 @@ def is_chinese(text: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without speaker and list marks; lines that are only a tag are left out."""
-    parts = (_LABEL.sub("", part).strip() for part in _SENTENCE_END.split(text) if not _TAG.match(part))
+    """The sentences of a text, without speaker and list marks; tags and headings ("…：") are left out."""
+    parts = (_LABEL.sub("", part).strip() for part in _SENTENCE_END.split(text) if not _HEADING.search(part))
     return [part for part in parts if re.search(r"\w", part)]
 
 
