@@ -1,16 +1,20 @@
 """Compression: what has left the window becomes one rolling summary, of which there is never a second."""
 
+from __future__ import annotations
 
-def _estimate_tokens(text):
+from typing import Any
+
+
+def _estimate_tokens(text: str) -> int:
     """One token a character: right for Chinese, and on the safe side for everything else."""
     return max(1, len(text))
 
 
-def _fmt(messages):
+def _fmt(messages: list[dict[str, Any]]) -> str:
     return "\n".join(f"{m.get('role', 'user')}:{m.get('content', '')}" for m in messages)
 
 
-def compress(messages, llm, keep=4):
+def compress(messages: list[dict[str, Any]], llm: Any, keep: int = 4) -> list[dict[str, Any]]:
     """``messages`` with all but the last ``keep`` folded into one summary by ``llm.summarize``.
 
     Original system messages stay. An earlier summary is not summarised a second time: it is handed
@@ -32,7 +36,9 @@ def compress(messages, llm, keep=4):
     return [*system, summary, *recent]
 
 
-def maybe_compress(messages, llm, max_tokens=3000, keep=4):
+def maybe_compress(
+    messages: list[dict[str, Any]], llm: Any, max_tokens: int = 3000, keep: int = 4
+) -> list[dict[str, Any]]:
     """``compress`` when the estimate is over ``max_tokens``; otherwise the same list object."""
     if len(messages) > keep + 1 and _estimate_tokens(_fmt(messages)) > max_tokens:
         return compress(messages, llm, keep=keep)

@@ -1,6 +1,10 @@
 """Long-term memory: facts in a Chroma collection on disk, found again by meaning."""
 
+from __future__ import annotations
+
+import os
 import time
+from typing import Any
 
 from .paths import MEM_STORE
 
@@ -11,13 +15,13 @@ class LongTermMemory:
     Chroma is opened when it is first needed: building a manager costs nothing and touches no disk.
     """
 
-    def __init__(self, path=MEM_STORE, collection_name="long_term"):
+    def __init__(self, path: str | os.PathLike[str] = MEM_STORE, collection_name: str = "long_term") -> None:
         self.path = path
         self.collection_name = collection_name
-        self._col = None
+        self._col: Any = None
 
     @property
-    def col(self):
+    def col(self) -> Any:
         if self._col is None:
             import chromadb
 
@@ -25,11 +29,11 @@ class LongTermMemory:
             self._col = client.get_or_create_collection(self.collection_name)
         return self._col
 
-    def add_fact(self, text, fid, private=False):
+    def add_fact(self, text: str, fid: str, private: bool = False) -> None:
         """Keep ``text`` under ``fid``. A private fact is stored, but not recalled unless asked for."""
         self.col.add(ids=[fid], documents=[text], metadatas=[{"private": private, "ts": time.time()}])
 
-    def recall(self, query, k=3, include_private=False):
+    def recall(self, query: str, k: int = 3, include_private: bool = False) -> list[str]:
         """Of the ``k`` facts nearest to ``query``, those that may be shown."""
         found = self.col.query(query_texts=[query], n_results=k)
         return [
@@ -38,5 +42,5 @@ class LongTermMemory:
             if include_private or not (meta and meta.get("private"))
         ]
 
-    def delete(self, fid):
+    def delete(self, fid: str) -> None:
         self.col.delete(ids=[fid])

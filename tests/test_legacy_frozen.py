@@ -7,11 +7,11 @@ import legacy_memory
 
 DIGESTS = {
     "__init__.py": "d8d1c5ae33a16c73b7968fb1b89891485ab8fa4e832d8579083d051d71f85930",
-    "compress.py": "e28a20a545ebd6845ca3be61392f320f9d765f31de96a7529d7b528d46169095",
-    "long_term.py": "3695a8e348dd9d00795d9e5eee3dc7b828831784c6eb2e29994577624cc55f5d",
-    "memory_manager.py": "95c3719f7cd641a5f827b826f50385b1c8def33bd4b49eeca77db70fbb06397e",
+    "compress.py": "3e3321d901c2f479fe441e0b8679634ce295b82d1d7af1ed5e3665a2f373290d",
+    "long_term.py": "149c3327cbb2d48065d4a2a59f96d2b1030dab3d9c001906410847af6b231b39",
+    "memory_manager.py": "0e9cbb749992b9f290b1ac2ece8b3d5d3be81a85334811dbdfae264ed793add5",
     "paths.py": "a02376e4f41189034820d0fb7948a273e756dae17c657c60ba2742dc11a8b0c3",
-    "shortmemory.py": "f148ed777a1a81faa3efe1475c6d110d0416ed1756230d6c7d634dba0a49ffae",
+    "shortmemory.py": "b2ddef0191b06007737f769b28cb7ce28a4a2fde5a62cba45d49f46b0814a3ff",
 }
 
 
