@@ -157,6 +157,9 @@ CASES = [
     Case("a parameter without a type", ("kimi",), [HUMAN], lambda m: m.bind_tools([Loose])),
     Case("a JSON schema", ("deepseek", "qwen"), [HUMAN], lambda m: m.with_structured_output(Person),
          Answer('{"name": "小明", "age": 9}', tool_calls=[])),
+    Case("a JSON format that is bound", ("deepseek", "qwen"), [HUMAN],
+         lambda m: m.bind(response_format={"type": "json_schema", "json_schema": {"name": "p", "schema": {
+             "type": "object", "properties": {"name": {"type": "string"}}}}}), Answer('{"name": "小明"}')),
     Case("a schema by a forced call", ("deepseek", "kimi", "qwen"), [HUMAN],
          lambda m: m.with_structured_output(Person, method="function_calling"),
          Answer(tool_calls=[call("Person", name="小明", age=9)])),

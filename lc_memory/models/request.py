@@ -25,6 +25,9 @@ def shape_request(payload: Payload, profile: Profile) -> Payload:
         out["tool_choice"] = "required"
     if profile.forced_calls != "yes" and out.get("tool_choice") not in (None, "auto", "none"):
         _let_force(out, profile)
+    if (schema := _schema_wanted(out)) is not None and "json_schema" not in profile.structured:
+        out["response_format"] = {"type": "json_object"}
+        out["messages"] = _asking(out["messages"], schema_in_words(schema))
     if _is_json_mode(out):
         if not profile.json_thinks:
             _switch_thinking_off(out, profile)
@@ -65,18 +68,32 @@ def _is_json_mode(out: Payload) -> bool:
     return isinstance(wanted, dict) and wanted.get("type") == "json_object"
 
 
+def _schema_wanted(out: Payload) -> Mapping[str, Any] | None:
+    """The schema of a response_format, which may also be a pydantic class."""
+    wanted = out.get("response_format")
+    if isinstance(wanted, type) and hasattr(wanted, "model_json_schema"):
+        return dict(wanted.model_json_schema())
+    if isinstance(wanted, dict) and wanted.get("type") == "json_schema":
+        return dict((wanted.get("json_schema") or {}).get("schema") or {})
+    return None
+
+
 def _asking_for_json(messages: list[Message]) -> list[Message]:
     """JSON mode is refused unless the word stands somewhere in the prompt."""
     if any("json" in text_of(m.get("content")).lower() for m in messages):
         return messages
+    return _asking(messages, "Answer in JSON.")
+
+
+def _asking(messages: list[Message], words: str) -> list[Message]:
+    """``words`` behind the last user message, so that no rule about who speaks when is broken."""
     for i in range(len(messages) - 1, -1, -1):
         if messages[i]["role"] == "user":
-            asked = messages[i]
-            content = asked.get("content") or ""
-            asked = {**asked, "content": f"{content}\n\nAnswer in JSON." if isinstance(content, str)
-                     else [*content, {"type": "text", "text": "Answer in JSON."}]}  # fmt: skip
-            return [*messages[:i], asked, *messages[i + 1 :]]
-    return [*messages, {"role": "user", "content": "Answer in JSON."}]
+            content = messages[i].get("content") or ""
+            more = f"{content}\n\n{words}" if isinstance(content, str) \
+                else [*content, {"type": "text", "text": words}]  # fmt: skip
+            return [*messages[:i], {**messages[i], "content": more}, *messages[i + 1 :]]
+    return [*messages, {"role": "user", "content": words}]
 
 
 # ---------------------------------------------------------------- tool schemas
