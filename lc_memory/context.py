@@ -134,7 +134,7 @@ class Remembered:
 class Material:
     """All that could stand before one question, best first where an order is one of rank."""
 
-    question: str
+    question: Message
     system: Sequence[Message] = ()
     core: Sequence[str] = ()
     summary: str | None = None
@@ -161,8 +161,9 @@ def assemble(material: Material, budget: int | None, count: Callable[[Message], 
 
     MemoryInputError when the question and the system messages alone are over the budget.
     """
-    language = language_of(material.question)
-    asked = count({"role": "user", "content": material.question})
+    question = text_of(material.question.get("content"))
+    language = language_of(question)
+    asked = count(material.question)
     system = [(m, count(m)) for m in material.system]
     room = _Room(budget, asked + sum(tokens for _, tokens in system))
 
@@ -181,7 +182,7 @@ def assemble(material: Material, budget: int | None, count: Callable[[Message], 
     messages += [recalled_lines] if recalled_lines else []
     parts = [Part("system", text_of(m.get("content")), tokens, True, "always") for m, tokens in system]
     parts += [*core_parts, *summary_parts, *window_parts, *recalled_parts]
-    parts.append(Part("question", material.question, asked, True, "always"))
+    parts.append(Part("question", question, asked, True, "always"))
     return Plan(messages, parts)
 
 

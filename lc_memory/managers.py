@@ -71,15 +71,16 @@ class ManagerConversation:
         self._lock = threading.RLock()
         self._recall_after = 0.0  # monotonic time before which the long-term part is left alone
 
-    def history(self, query: str) -> list[BaseMessage]:
+    def history(self, question: Message) -> list[BaseMessage]:
         with self._lock:
-            context = self._context(query)
+            context = self._context(text_of(question["content"]))
         if not isinstance(context, list):
             name = type(self.manager).__name__
             raise MemoryInputError(f"{name}.get_context() gave {type(context).__name__}, not a list of dicts")
         return self._to_lc(valid_groups(context))
 
-    def explain(self, query: str) -> Explanation:
+    def explain(self, question: Message) -> Explanation:
+        query = text_of(question["content"])
         with self._lock:
             context = list(self._context(query))
         kept = {id(m) for m in valid_groups(context)}
@@ -93,7 +94,7 @@ class ManagerConversation:
             parts.append(
                 Part(kind, text_of(message.get("content")), count_message_tokens(message), whole, why)
             )
-        asked = count_message_tokens({"role": "user", "content": query})
+        asked = count_message_tokens(question)
         parts.append(Part("question", query, asked, True, "always"))
         return Explanation(type(self.manager).__name__, query, parts)
 

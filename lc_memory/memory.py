@@ -24,7 +24,7 @@ from .errors import MemoryInputError
 from .explain import Explanation
 from .facts.core import CoreFacts
 from .managers import ManagerPerSession, OneManager
-from .messages import Message, text_of
+from .messages import Message
 from .session import Session
 from .session_queue import SessionQueue
 from .sessions import DEFAULT_SESSION, Conversation, Sessions, session_key
@@ -146,13 +146,13 @@ class Memory:
         ``question``: text, a HumanMessage, or a list of content parts. Reads, and writes nothing.
         """
         asked = self._human(question)
-        return self._conversation(config).history(text_of(asked["content"]))
+        return self._conversation(config).history(asked)
 
     def explain(self, question: Any, config: Mapping[str, Any] | None = None) -> Explanation:
         """Why each part of the prompt of ``question`` would be in it or not, with tokens and score, and how
         much of it repeats the session's last prompt. ``print`` it for a table."""
         asked = self._human(question)
-        return self._conversation(config).explain(text_of(asked["content"]))
+        return self._conversation(config).explain(asked)
 
     # ------------------------------------------------------------ what is kept (Memory.open)
 

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from .errors import MemoryInputError
-from .messages import Message, from_lc, messages_to_lc
+from .messages import Message, _to_lc, from_lc, messages_to_lc
 from .store import Forgotten, SessionKey
 from .stored import StoredSession
 
@@ -43,7 +43,7 @@ class Session:
 
     def context(self, question: str = "") -> list[BaseMessage]:
         """What the prompt of ``question`` would get before it."""
-        return self._stored().context(question)
+        return self._stored().context({"role": "user", "content": question})
 
     @property
     def summary(self) -> str | None:
@@ -65,9 +65,8 @@ def _listed(messages: Any) -> Sequence[Any]:
 
 
 def _as_dict(message: Any, index: int) -> Message:
-    if isinstance(message, BaseMessage):
-        return from_lc(message)
-    messages_to_lc([message])  # the same check that a prompt would make, before anything is written
-    if not isinstance(message, dict):
+    if not isinstance(message, (dict, BaseMessage)):
         raise MemoryInputError(f"messages[{index}]: expected a dict or a LangChain message")
-    return message if message.get("role") else {"role": "user", **message}
+    # There and back: what a prompt could not show is refused before anything is written, and a role that is
+    # missing, or told by LangChain's "type", is there.
+    return from_lc(_to_lc(message, index) if isinstance(message, dict) else message)

@@ -40,11 +40,11 @@ def _id(given: Mapping[str, Any], key: str) -> str | None:
 class Conversation(Protocol):
     """One session's memory. Calls block; at most one turn of a session is under way at a time."""
 
-    def history(self, query: str) -> list[BaseMessage]:
-        """What the next prompt gets before its question; ``query`` is the question's text."""
+    def history(self, question: Message) -> list[BaseMessage]:
+        """What the next prompt gets before its ``question``, the human's message."""
         ...
 
-    def explain(self, query: str) -> Explanation:
+    def explain(self, question: Message) -> Explanation:
         """Why each part of that prompt is in or out."""
         ...
 

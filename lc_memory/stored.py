@@ -61,10 +61,15 @@ class StoredSession:
     """One session of the store as a conversation. Safe to use from several threads."""
 
     def __init__(
-        self, key: SessionKey, store: Store, settings: Settings, background: Background, recall: Recall | None
+        self,
+        key: SessionKey,
+        store: Callable[[], Store],
+        settings: Settings,
+        background: Background,
+        recall: Recall | None,
     ) -> None:
         self.key = key
-        self._store = store
+        self._opened = store
         self._settings = settings
         self._background = background
         self._recall = recall
@@ -76,17 +81,21 @@ class StoredSession:
         self._failures = 0
         self._skip = 0
 
+    @property
+    def _store(self) -> Store:
+        return self._opened()  # by the first call that needs it, which is never one on an event loop
+
     # ------------------------------------------------------------ reading
 
-    def history(self, query: str) -> list[BaseMessage]:
-        plan = self._plan(query)
+    def history(self, question: Message) -> list[BaseMessage]:
+        plan = self._plan(question)
         with self._lock:
-            self._last_prompt = [*plan.messages, {"role": "user", "content": query}]
+            self._last_prompt = [*plan.messages, question]
             return self._to_lc(plan.messages)
 
-    def explain(self, query: str) -> Explanation:
-        plan = self._plan(query)
-        prompt = [*plan.messages, {"role": "user", "content": query}]
+    def explain(self, question: Message) -> Explanation:
+        plan = self._plan(question)
+        prompt = [*plan.messages, question]
         count = self._settings.count
         same = 0
         for now, before in zip(prompt, self._last_prompt, strict=False):
@@ -101,7 +110,7 @@ class StoredSession:
             )
         return Explanation(
             session=str(self.key.session_id),
-            question=query,
+            question=text_of(question["content"]),
             parts=plan.parts,
             budget=self._settings.budget,
             repeats=same / total if total else 0.0,
@@ -109,13 +118,14 @@ class StoredSession:
             notes=notes,
         )
 
-    def _plan(self, query: str) -> Plan:
+    def _plan(self, question: Message) -> Plan:
+        query = text_of(question["content"])
         state = self.state()
         units = self._window(state)
         core = self._store.ledger().current(self.key.owner, core=True)
         found = self._recall.remembered(self.key, query, state.turns) if self._recall and query else []
         material = Material(
-            question=query,
+            question=question,
             system=[m for unit in units for m in unit.messages if m.get("role") == "system"],
             core=[core_line(fact) for fact in core],
             summary=state.summary,
@@ -124,9 +134,9 @@ class StoredSession:
         )
         return assemble(material, self._settings.budget, self._settings.count)
 
-    def context(self, query: str) -> list[BaseMessage]:
+    def context(self, question: Message) -> list[BaseMessage]:
         """As ``history``, for a look from outside: it does not count as the session's last prompt."""
-        return messages_to_lc(self._plan(query).messages)
+        return messages_to_lc(self._plan(question).messages)
 
     def turns(self, start: int = 1, limit: int | None = None) -> Iterator[Turn]:
         return self._store.turns(self.key, start=start, limit=limit)
@@ -303,26 +313,27 @@ class StoredSessions:
         self._cached = cached
         self._sessions: OrderedDict[SessionKey, StoredSession] = OrderedDict()
         self._store: Store | None = None
+        self._opening = threading.Lock()
         self._guard = threading.Lock()
         self.background = Background()
 
     @property
     def store(self) -> Store:
         """Opened when it is first needed: building a Memory touches no disk."""
-        with self._guard:
-            if self._store is None:
-                self._store = self._open()
-            return self._store
+        if self._store is None:
+            with self._opening:
+                if self._store is None:
+                    self._store = self._open()
+        return self._store
 
     def canonical(self, key: SessionKey) -> SessionKey:
         return key
 
     def conversation(self, key: SessionKey) -> StoredSession:
-        store = self.store
         with self._guard:
             session = self._sessions.get(key)
             if session is None:
-                session = StoredSession(key, store, self._settings, self.background, self._recall)
+                session = StoredSession(key, lambda: self.store, self._settings, self.background, self._recall)
                 self._sessions[key] = session
                 if len(self._sessions) > self._cached:
                     self._sessions.popitem(last=False)
@@ -338,6 +349,5 @@ class StoredSessions:
     def close(self) -> None:
         self.background.close()
         self.drop()
-        with self._guard:
-            if self._store is not None:
-                self._store.close()
+        if self._store is not None:
+            self._store.close()
