@@ -24,11 +24,11 @@ from lc_memory.models.embeddings import (
     MAX_CHARS,
     ChromaDefaultEmbeddings,
     LocalEmbeddings,
-    RemoteEmbeddings,
     embeddings,
     fingerprint,
     same_embedding,
 )
+from lc_memory.models.remote_embeddings import RemoteEmbeddings
 
 ODD_TEXTS = [
     "",
@@ -140,6 +140,18 @@ def test_threads_at_the_same_time_get_the_vectors_of_one_alone() -> None:
     assert min(worst) > 1 - 1e-5
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent() -> None:
+    embedding = LocalEmbeddings()
+    embedding.warmup()
+    with LocalEmbeddings._run_lock, LocalEmbeddings._load_lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if len(LocalEmbeddings().embed_query("你好")) == 512 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_objects_share_one_loaded_model() -> None:
     one, other = LocalEmbeddings(), LocalEmbeddings()
     one.warmup()
@@ -233,6 +245,7 @@ class Service(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
         self.script: list[tuple[int, Any]] = []
         self.dimension = 4
 
@@ -247,6 +260,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.requests.append(body)
+        self.server.keys.append(self.headers["authorization"])
         status, answer = self.server.script.pop(0) if self.server.script else (200, None)
         if answer is None:
             answer = {
@@ -297,6 +311,17 @@ def test_a_service_gets_batches_of_clean_text_and_its_vectors_become_unit(servic
     for vector in vectors:
         assert cosine(vector, vector) == pytest.approx(1)
     assert embedding.embed_documents([]) == []
+
+
+def test_a_key_of_the_environment_is_not_sent_to_another_address(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    embeddings("openai", base_url=service.url).embed_query("x")
+    embeddings("openai", base_url=service.url, api_key="its-own").embed_query("x")
+    monkeypatch.setenv("OPENAI_BASE_URL", service.url)
+    embeddings("openai").embed_query("x")
+    assert service.keys == ["Bearer not-needed", "Bearer its-own", "Bearer sk-of-openai"]
 
 
 def test_a_busy_service_is_asked_again(service: Service) -> None:

