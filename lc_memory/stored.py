@@ -29,6 +29,7 @@ from .summary import Summariser
 
 log = logging.getLogger("lc_memory")
 
+_UNKNOWN = Snapshot(-1, None, 0, ())
 _SUMMARY_INPUT = 12_000  # characters a summary is made from at once; more is taken in several steps
 _WINDOW_SHARE = 0.6  # of the budget that the window may fill before it is cut to half of that
 
@@ -74,7 +75,7 @@ class StoredSession:
         self._background = background
         self._recall = recall
         self._lock = threading.RLock()
-        self._state = Snapshot(-1, None, 0, ())
+        self._state = _UNKNOWN
         self._units: dict[str, Unit] = {}  # by turn_id: what the window's turns look like in a prompt
         self._last_prompt: list[Message] = []
         self._to_lc = Converter()
@@ -177,6 +178,8 @@ class StoredSession:
             if state.version > 0 and saved.seq == last + 1:
                 turns = (*state.turns, saved)
                 self._state = Snapshot(state.version + 1, state.summary, state.covers, turns)
+            else:
+                self._state = _UNKNOWN
         if self._recall is not None:
             self._recall.saved(self.key)
 
@@ -193,7 +196,7 @@ class StoredSession:
             if self._skip:
                 self._skip -= 1
                 return
-            if not self._excess(self.state()):
+            if not self._excess(self._state if self._state.version > 0 else self.state()):
                 return
         self._background.submit(self.key, self._compact)
 
@@ -217,15 +220,12 @@ class StoredSession:
         return max(by_count, min(leaves, len(turns) - 1))
 
     def _compact(self) -> None:
-        for _ in range(100):  # an imported conversation is taken in steps
-            state = self.state()
-            excess = self._excess(state)
-            if not excess:
-                return
-            leaving = _at_once(state.turns[:excess])
+        state = self.state()
+        last = self._last_to_leave(state)
+        while leaving := _at_once([turn for turn in state.turns if turn.seq <= last]):
             summary = state.summary
-            if self._settings.summarise is not None:
-                messages = [m for turn in leaving for m in turn.messages if m.get("role") != "system"]
+            messages = [m for turn in leaving for m in turn.messages if m.get("role") != "system"]
+            if self._settings.summarise is not None and any(text_of(m.get("content")) for m in messages):
                 try:
                     summary = self._settings.summarise(state.summary, messages)
                 except Exception as error:
@@ -238,11 +238,18 @@ class StoredSession:
                     )  # fmt: skip
                     return
             self._failures = self._skip = 0
-            # False: another worker was first. Then look again what is left to do.
             self._store.commit_summary(self.key, summary, leaving[-1].seq, based_on=state)
+            state = self.state()
+            if state.covers != leaving[-1].seq:  # another worker was first, or the session was erased
+                last = self._last_to_leave(state)
+
+    def _last_to_leave(self, state: Snapshot) -> int:
+        excess = self._excess(state)
+        return state.turns[excess - 1].seq if excess else 0
 
 
 def _at_once(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """The first turns, as many as one summary is made from: at least one."""
     size = 0
     for i, turn in enumerate(turns):
         size += sum(len(text_of(m.get("content"))) for m in turn.messages)
@@ -333,7 +340,9 @@ class StoredSessions:
         with self._guard:
             session = self._sessions.get(key)
             if session is None:
-                session = StoredSession(key, lambda: self.store, self._settings, self.background, self._recall)
+                session = StoredSession(
+                    key, lambda: self.store, self._settings, self.background, self._recall
+                )
                 self._sessions[key] = session
                 if len(self._sessions) > self._cached:
                     self._sessions.popitem(last=False)

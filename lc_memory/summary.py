@@ -23,8 +23,12 @@ from .wording import (
 
 Summarise: TypeAlias = Callable[[str], Any]
 
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)  # local models think aloud in their answer
-_TOOL_RESULT = 500  # characters of a tool's result that a summary is made from
+# Local models think aloud in their answer; the opening mark may stand in their prompt, and the closing one
+# is missing where they were cut off.
+_THINKING = re.compile(r"\A.*</think>|<think>.*", re.DOTALL)
+# Characters of a message that a summary is made from: no single one may be more than a model can read.
+_LONGEST = 4000
+_LONGEST_TOOL_RESULT = 500
 
 
 class SummaryFailed(LCMemoryError):
@@ -87,14 +91,21 @@ def transcript(earlier: str | None, messages: Iterable[Message]) -> str:
     names = SPEAKERS[language]
     lines = []
     for message in said:
-        text = text_of(message["content"])
-        if message.get("role") == "tool" and len(text) > _TOOL_RESULT:
-            text = text[:_TOOL_RESULT] + "…"
+        longest = _LONGEST_TOOL_RESULT if message.get("role") == "tool" else _LONGEST
+        text = _shortened(text_of(message["content"]), longest)
         lines.append(f"{names.get(message.get('role', 'user'), message.get('role'))}: {unmarked(text)}")
     body = "\n".join(lines)
     if earlier:
         return f"{EARLIER_SUMMARY[language]}{unmarked(earlier)}\n{NEW_PART[language]}\n{body}"
     return body
+
+
+def _shortened(text: str, longest: int) -> str:
+    """``text`` without its middle: what a message is about stands at its beginning, what is wanted at its
+    end."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest * 3 // 4]} … {text[-longest // 4 :]}"
 
 
 def _clean(answer: Any) -> str:
