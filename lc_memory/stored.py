@@ -10,15 +10,17 @@ chat services are paid by.
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
 
+from .background import Background
 from .context import Material, Plan, Remembered, Unit, assemble, valid_groups
 from .explain import Explanation
 from .facts import Fact
@@ -169,8 +171,10 @@ class StoredSession:
     # ------------------------------------------------------------ writing
 
     def save(self, turn: Sequence[Message]) -> None:
-        saved = self._store.append(self.key, turn)
-        self._remember(saved)
+        turn_id = uuid.uuid4().hex
+        # First, because it may be done twice: where the turn then fails, the user will say it again.
+        self._remember(turn, turn_id)
+        saved = self._store.append(self.key, [_storable(m) for m in turn], turn_id=turn_id)
         with self._lock:
             state = self._state
             last = state.turns[-1].seq if state.turns else state.covers
@@ -183,11 +187,11 @@ class StoredSession:
         if self._recall is not None:
             self._recall.saved(self.key)
 
-    def _remember(self, turn: Turn) -> None:
+    def _remember(self, turn: Sequence[Message], turn_id: str) -> None:
         """``记住: …`` is kept as a fact at once."""
-        for message in turn.messages:
+        for message in turn:
             if message.get("role") == "user" and (fact := said_to_remember(text_of(message.get("content")))):
-                source = {"session": self.key.session_id, "turn": turn.turn_id, "quote": fact}
+                source = {"session": self.key.session_id, "turn": turn_id, "quote": fact}
                 self._store.ledger().add(self.key.owner, fact, source=source)
 
     def compact(self) -> None:
@@ -248,6 +252,33 @@ class StoredSession:
         return state.turns[excess - 1].seq if excess else 0
 
 
+_WORDS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})  # what a model is sent
+
+
+def _storable(message: Message) -> Message:
+    """``message`` with what only a program understands (a tool's artifact, a parsed object) as JSON, or as
+    text where JSON has no form for it. It cannot be a reason to lose the turn."""
+    return (
+        message
+        if message.keys() <= _WORDS
+        else {k: v if k in _WORDS else _plain(v) for k, v in message.items()}
+    )
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, dict):
+        return {k if isinstance(k, str) else str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if hasattr(value, "model_dump"):
+        return _plain(value.model_dump(mode="json"))
+    return str(value)
+
+
 def _at_once(turns: Sequence[Turn]) -> Sequence[Turn]:
     """The first turns, as many as one summary is made from: at least one."""
     size = 0
@@ -262,50 +293,6 @@ def core_line(fact: Fact) -> str:
     """A core fact as a prompt shows it: the user's own words, under their kind."""
     name = fact.kind if fact.subject is None else f"{fact.kind} ({fact.subject})"
     return f"{name}: {fact.text}" if name else fact.text
-
-
-class Background:
-    """Work that no turn waits for, at most one piece a session at a time. ``close`` waits for all of it."""
-
-    def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-        self._running: dict[object, Future[None]] = {}
-        self._guard = threading.Lock()
-
-    def submit(self, key: object, work: Callable[[], None]) -> None:
-        with self._guard:
-            if key in self._running:
-                return
-            if self._pool is None:
-                # Not daemon threads: the interpreter waits for them when the program ends.
-                self._pool = ThreadPoolExecutor(2, thread_name_prefix="lc-memory")
-            future = self._pool.submit(self._run, key, work)
-            self._running[key] = future
-
-    def _run(self, key: object, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as error:
-            log.warning("%s: background work failed: %s: %s", key, type(error).__name__, error)
-        finally:
-            with self._guard:
-                self._running.pop(key, None)
-
-    def wait(self) -> None:
-        while True:
-            with self._guard:
-                running = list(self._running.values())
-            if not running:
-                return
-            for future in running:
-                future.result()
-
-    def close(self) -> None:
-        self.wait()
-        with self._guard:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown()
 
 
 class StoredSessions:
