@@ -17,13 +17,9 @@ class Background:
 
     def __init__(self) -> None:
         self._begin()
-        if hasattr(os, "register_at_fork"):
-            me = weakref.ref(self)
-            os.register_at_fork(after_in_child=lambda: (it := me()) and it._begin())
+        _all.add(self)
 
-    def _begin(
-        self,
-    ) -> None:  # also in the child of a fork: threads are not forked, their work is the parent's
+    def _begin(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._running: dict[object, Future[None]] = {}
         self._guard = threading.Lock()
@@ -62,3 +58,15 @@ class Background:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()
+
+
+_all: weakref.WeakSet[Background] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for background in list(_all):  # threads are not forked; the work is the parent's
+        background._begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
