@@ -103,11 +103,13 @@ def _all_of(where: str) -> list[list[Message]]:
 
 
 def _windows(conversation: list[Message]) -> Iterator[list[Message]]:
-    """Every beginning of a conversation and every end of it."""
+    """Every beginning of a conversation, every end of it, and every five in a row from its middle."""
     for i in range(1, len(conversation) + 1):
         yield conversation[:i]
     for i in range(1, len(conversation)):
         yield conversation[i:]
+    for i in range(1, len(conversation) - 5):
+        yield conversation[i : i + 5]
 
 
 def _model(service: str, url: str = "http://127.0.0.1:9/v1") -> ServiceChatModel:
