@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,11 +53,20 @@ def fill(store: Store, size: int) -> tuple[list[str], StoreError]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can reach; pytest closes its own again with every run that begins."""
+    folder = Path(tempfile.mkdtemp(prefix="lcm-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def small_disk(open_folder: Path) -> Iterator[Path]:
     """A disk of 16 MB; only root can mount one."""
     if sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip("needs root, to mount a small disk")
-    disk = tmp_path / "disk"
+    disk = open_folder / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], capture_output=True)
     if mounted.returncode:
@@ -109,8 +119,7 @@ def test_postgres_on_a_full_disk_says_so_and_goes_on_when_there_is_space(small_d
         space = small_disk / "space"
         space.mkdir()
         os.chown(space, NOBODY, NOBODY)
-        for folder in (small_disk, *list(small_disk.parents)[:-2]):  # pytest's folders are closed to others
-            folder.chmod(0o755)
+        small_disk.chmod(0o755)
         server.sql(f"CREATE TABLESPACE small LOCATION '{space}'")
         server.sql("CREATE DATABASE full_soon TABLESPACE small")
         ballast = small_disk / "ballast"
@@ -315,17 +324,15 @@ def _as_a_stranger(folder: str, told: Any) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders have no such permissions there")
-def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
-    _closed_store(tmp_path / "store", turns=1)
-    (tmp_path / "file").write_text("")
-    (tmp_path / "store" / DATABASE_FILE).chmod(0o444)
-    (tmp_path / "store").chmod(0o555)
-    for folder in (tmp_path, *list(tmp_path.parents)[:-2]):
-        folder.chmod(0o755)
-    tmp_path.chmod(0o555)
+def test_a_folder_that_cannot_be_written_is_one_clear_error(open_folder: Path) -> None:
+    _closed_store(open_folder / "store", turns=1)
+    (open_folder / "file").write_text("")
+    (open_folder / "store" / DATABASE_FILE).chmod(0o444)
+    (open_folder / "store").chmod(0o555)
+    open_folder.chmod(0o555)
     context: Any = multiprocessing.get_context("spawn")
     mine, its = context.Pipe(duplex=False)
-    process = context.Process(target=_as_a_stranger, args=(str(tmp_path), its))
+    process = context.Process(target=_as_a_stranger, args=(str(open_folder), its))
     process.start()
     its.close()
     heard = []
@@ -335,11 +342,11 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> N
     except EOFError:
         pass
     process.join()
-    tmp_path.chmod(0o755)
-    (tmp_path / "store").chmod(0o755)
-    (tmp_path / "store" / DATABASE_FILE).chmod(0o644)
+    open_folder.chmod(0o755)
+    (open_folder / "store").chmod(0o755)
+    (open_folder / "store" / DATABASE_FILE).chmod(0o644)
     assert not any("appended" in line for line in heard)
     refused = [line for line in heard if not line.startswith("opened")]
     assert len(refused) == 3, heard
     assert all("permission" in line or "may write to" in line for line in refused), refused
-    assert len(said(open_store(tmp_path / "store"))) == 1
+    assert len(said(open_store(open_folder / "store"))) == 1

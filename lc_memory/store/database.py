@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import sqlite3
 import threading
 import uuid
@@ -123,9 +124,10 @@ class Database:
         return True
 
     def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
-        with contextlib.suppress(SQLAlchemyError, sqlite3.Error):
-            self._engine.dispose()
+        """Close the connections; a later call opens new ones. (What lies in memory goes with the object.)"""
+        if not self._in_memory:
+            with contextlib.suppress(SQLAlchemyError, sqlite3.Error):
+                self._engine.dispose()
 
     def _migrate(self) -> None:
         with self.read() as connection:
@@ -148,7 +150,7 @@ class Database:
         try:
             yield
         except (SQLAlchemyError, sqlite3.Error) as error:
-            if self._sqlite and not self._in_memory and failures.is_lasting(error):
+            if self._sqlite and failures.is_lasting(error):
                 self.close()
             raise failures.explain(error, self.name) from error
 
@@ -157,7 +159,7 @@ def _connect(where: str, timeout: float) -> Database:
     if where == ":memory:":
         return _memory(timeout)
     if "://" not in where:
-        return _sqlite(Path(where).absolute() / DATABASE_FILE, timeout)
+        return _sqlite(Path(where).expanduser().absolute() / DATABASE_FILE, timeout)
     if where.startswith(_SQLITE_URL):
         path = where[len(_SQLITE_URL) :]  # as it is: SQLAlchemy 2.0 and 2.1 differ in what % means here
         return _memory(timeout) if path in ("", ":memory:") else _sqlite(Path(path).absolute(), timeout)
@@ -220,7 +222,6 @@ def _postgres(url: URL, timeout: float) -> Database:
     engine = create_engine(
         url,
         connect_args=arguments,
-        pool_pre_ping=True,
         pool_size=5,
         max_overflow=3,
         pool_timeout=timeout,
@@ -232,6 +233,13 @@ def _postgres(url: URL, timeout: float) -> Database:
         connection.autocommit = True
         connection.execute(f"SET lock_timeout = {round(timeout * 1000)}")
         connection.autocommit = False
+
+    @event.listens_for(engine, "checkout")
+    def _check_alive(connection: Any, record: Any, proxy: Any) -> None:
+        # Nobody has asked, so there is nothing to read: unless the server has closed the connection. It
+        # costs no round trip, which `pool_pre_ping` does.
+        if _is_readable(connection.fileno()):
+            raise DisconnectionError("the server closed the connection")
 
     return Database(engine, url.render_as_string(hide_password=True), timeout=timeout)
 
@@ -288,6 +296,14 @@ def _create(path: Path) -> None:
         raise failures.explain(error, str(path)) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _is_readable(socket: int) -> bool:
+    if not hasattr(select, "poll"):
+        return bool(select.select([socket], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(socket, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -468,7 +468,13 @@ def test_another_store_on_the_same_data_sees_the_same(home: Home) -> None:
     assert first.version(KEY) == second.version(KEY)
     first.close()
     assert texts(home.open().load(KEY)) == ["one", "two"]
-    assert texts(first.load(KEY)) == ["one", "two"]  # a closed store opens again
+
+
+def test_a_closed_store_opens_again_when_it_is_used(store: Store) -> None:
+    store.append(KEY, say("one"))
+    store.close()
+    store.close()
+    assert texts(store.load(KEY)) == ["one"]
 
 
 def test_importing_the_store_does_not_import_its_databases() -> None:
