@@ -7,11 +7,14 @@ answered, or an answer has no call, so a group stays whole or goes whole.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from langchain_core.messages import BaseMessage
 
 from .errors import MemoryInputError
 from .messages import Message, _to_lc, text_of
@@ -269,13 +272,25 @@ def _take_window(
 
 
 def message_counter(token_counter: Any) -> Callable[[Message], int]:
-    """Tokens of one dict message, by what LangChain's trim_messages takes as a counter: a chat model, or a
-    function of a list of messages. None: our own estimate, which needs no download."""
+    """Tokens of one dict message, by what LangChain's trim_messages takes as a counter: a chat model, a
+    function of a list of messages, or one whose parameter is annotated as a BaseMessage. None: our own
+    estimate, which needs no download."""
     if token_counter is None:
         return count_message_tokens
     many = getattr(token_counter, "get_num_tokens_from_messages", token_counter)
     if not callable(many):
         raise MemoryInputError(
-            f"token_counter: expected a chat model or a function of a list of messages, got {token_counter!r}"
+            "token_counter: expected a chat model, or a function of a message or of a list of them, "
+            f"got {token_counter!r:.80}"
         )
+    if _takes_one(many):
+        return lambda message: int(many(_to_lc(message)))
     return lambda message: int(many([_to_lc(message)]))
+
+
+def _takes_one(counter: Callable[..., Any]) -> bool:
+    try:
+        first = next(iter(inspect.signature(counter).parameters.values()), None)
+    except (TypeError, ValueError):  # a builtin may have no signature
+        return False
+    return first is not None and first.annotation in (BaseMessage, "BaseMessage")

@@ -127,6 +127,10 @@ class Memory:
         """
         if window < 1:
             raise MemoryInputError(f"window={window}: at least one turn has to stay in the prompt")
+        if max_context_tokens is not None and max_context_tokens < 1:
+            raise MemoryInputError(
+                f"max_context_tokens={max_context_tokens}: no question fits; None is no limit"
+            )
         settings = Settings(
             window=window,
             budget=max_context_tokens,
