@@ -16,14 +16,16 @@ set, else the offline model). ``chain`` reads the memory and saves nothing; ``as
 from __future__ import annotations
 
 import os
+import threading
 import warnings
-from functools import lru_cache
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.runnables import Runnable
@@ -33,7 +35,25 @@ if TYPE_CHECKING:
     load_mem: Runnable[dict[str, Any], dict[str, Any]]
     chain: Runnable[Any, str]
 
+T = TypeVar("T")
+_building = threading.RLock()
+
 SYSTEM = "你是一个有记忆的助手，记得之前聊过的内容。"
+
+
+def _once(build: Callable[[], T]) -> Callable[[], T]:
+    """``build``, called once, by whichever thread comes first: two memories would know nothing of each
+    other's turns. What fails is tried again the next time."""
+    built: list[T] = []
+
+    @wraps(build)
+    def get() -> T:
+        with _building:
+            if not built:
+                built.append(build())
+            return built[0]
+
+    return get
 
 
 def home() -> Path:
@@ -52,14 +72,14 @@ def chat_prompt(system: str = SYSTEM) -> ChatPromptTemplate:
     )
 
 
-@lru_cache(maxsize=1)
-def default_model() -> Any:
+@_once
+def default_model() -> BaseChatModel:
     from .models import chat_model
 
     return chat_model()
 
 
-@lru_cache(maxsize=1)
+@_once
 def default_memory() -> Memory:
     """The memory of this module. Where its folder cannot be written, one that ends with the process takes
     its place, with a warning: the chain always runs."""
@@ -70,8 +90,9 @@ def default_memory() -> Memory:
     try:
         memory.sessions()
     except StoreError as error:
+        memory.close()
         warnings.warn(
-            f"the memory in {home()} cannot be used, nothing will be kept when this program ends: {error}",
+            f"the memory in {home()} cannot be used, so what is said is lost when this program ends: {error}",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -79,14 +100,14 @@ def default_memory() -> Memory:
     return memory
 
 
-@lru_cache(maxsize=1)
+@_once
 def _chain() -> Runnable[Any, str]:
     from langchain_core.output_parsers import StrOutputParser
 
     return default_memory().load_mem | chat_prompt() | default_model() | StrOutputParser()
 
 
-@lru_cache(maxsize=1)
+@_once
 def _bot() -> Runnable[Any, str]:
     from .recorder import with_memory
 
