@@ -254,6 +254,7 @@ def test_a_prompt_that_asks_for_a_summary_gets_one(model: OfflineChatModel) -> N
         ("我叫什么名字", True),
         ("你知道我喜欢什么吗", True),
         ("帮我写一首诗", True),
+        ("把我说过的话总结一下", True),
         ("what is my name", True),
         ("And where do I live", True),
         ("Tell me a joke", True),
