@@ -99,7 +99,7 @@ def embedding(request: pytest.FixtureRequest) -> Embeddings:
 def test_any_text_has_a_unit_vector_and_always_the_same(embedding: Embeddings) -> None:
     vectors = embedding.embed_documents(ODD_TEXTS)
     assert len(vectors) == len(ODD_TEXTS)
-    for text, vector in zip(ODD_TEXTS, vectors, strict=True):
+    for vector in vectors:
         assert all(isinstance(x, float) and math.isfinite(x) for x in vector)
         assert cosine(vector, vector) == pytest.approx(1, abs=1e-5)
     for text, vector in list(zip(ODD_TEXTS, vectors, strict=True))[:8]:
