@@ -8,7 +8,7 @@ emoji, base64, hex, URLs, numbers): least over the largest count, none more than
 ``benchmarks/tokens.py`` prints how close it comes, on texts that the fit has not seen.
 
 What it is not: exact. Text in which nothing can be read (rot13, say) may take a fifth more. GPT-4's old
-cl100k, which no current chat model uses, takes about 1.3 times as many tokens on Chinese as are counted here;
+cl100k, which no current chat model uses, takes 1.3 times the tokens counted here on Chinese (1.6 at worst);
 where that matters, hand your own counter to the memory.
 """
 
