@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from langchain_core.messages import BaseMessage
@@ -50,7 +52,9 @@ class Summariser:
         self._asked = limit * 3 // 4
         self._own = None
         if hasattr(model, "summarize"):
-            self._own = model.summarize
+            # One that takes a limit (our offline model) is told it; looked up once, here.
+            takes_limit = "limit" in inspect.signature(model.summarize).parameters
+            self._own = partial(model.summarize, limit=limit) if takes_limit else model.summarize
         elif isinstance(model, Runnable):
             self._model = model
         else:
