@@ -196,7 +196,7 @@ class Bench:
 
     def floor(self) -> None:
         print(
-            f"of {len(self.unrelated)} unrelated messages, how many recall something, and how many memories on average (k = 5)"
+            f"of {len(self.unrelated)} unrelated messages: how many recall something; memories each (k = 5)"
         )
         for corpus in [*self.facts, *self.sets[:2], *self.sets[-1:]]:
             system = self.ours(corpus)

@@ -1,8 +1,8 @@
 """The sets that recall is measured on, in one form.
 
 MADial-Bench (``madial/``): 76 dialogues of one person in Chinese and in English, and what of 83 (76)
-memories is worth recalling. The question is the dialogue up to the first ``test-turn`` index without ``<BOD>``,
-speaker tags and the quotation marks around a line; ranked are ``"{time} {event}"`` of all memories.
+memories is worth recalling. The question is the dialogue up to the first ``test-turn`` index, without
+``<BOD>``, speaker tags and the quotation marks around a line. Ranked are ``"{time} {event}"`` of all.
 
 LoCoMo (``locomo/``): five long conversations of two people with questions of all five categories. Ranked are
 the messages of a conversation, ``"{speaker}: {text}"`` with an image's caption behind; their context ends

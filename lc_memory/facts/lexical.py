@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -90,6 +89,8 @@ class Question:
     surface: Mapping[str, str]
     """Term to the word as it was asked."""
     idf: Mapping[str, float]
+    total: float
+    """Of all idf."""
     mean_length: float
 
     @staticmethod
@@ -111,7 +112,7 @@ class Question:
         for term in surface:
             n = min(frequency.get(term, 0), items)
             idf[term] = math.log(1 + (items - n + 0.5) / (n + 0.5))
-        return cls(surface, idf, max(1.0, length / max(1, items)))
+        return cls(surface, idf, sum(idf.values()), max(1.0, length / max(1, items)))
 
     def rarest(self, frequency: Mapping[str, int], budget: int, most: int) -> list[str]:
         """Terms to look for: the rarest first, up to ``budget`` matches, but at least one."""
@@ -130,16 +131,15 @@ class Question:
         return heapq.nsmallest(limit, hits, key=lambda hit: (-hit.score, hit.id))
 
     def _hit(self, entry: Entry) -> LexicalHit | None:
-        count: Counter[str] = Counter()
-        for part, weight in ((entry.own, OWN), (entry.context, CONTEXT)):
-            for term in part:
-                if term in self.idf:
-                    count[term] += weight
-        if not count:
+        common = self.idf.keys() & {*entry.own, *entry.context}
+        if not common:
             return None
         damping = K1 * (1 - B + B * entry.length / self.mean_length)
-        found = {term: self.idf[term] * n / (n + damping) for term, n in count.items()}
+        found = {}
+        for term in common:
+            n = OWN * entry.own.count(term) + CONTEXT * entry.context.count(term)
+            found[term] = self.idf[term] * n / (n + damping)
         telling = sorted(found, key=lambda term: (-found[term], term))
         # Summed in one order, so that every index gives the same number to the last bit.
-        score = sum(found[term] for term in telling) / sum(self.idf.values())
+        score = sum(found[term] for term in telling) / self.total
         return LexicalHit(entry.id, entry.source, score, tuple(self.surface[term] for term in telling))

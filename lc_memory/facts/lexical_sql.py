@@ -33,7 +33,7 @@ BUDGET = 2_000
 MAX_SEARCHED = 32
 """So many of a question's terms, the rarest, are searched for."""
 
-_RESCORED = 4  # times the limit: the database's order is only near to ours
+_RESCORED = 2  # times the limit: the database's order is only near to ours
 _SLICE = 500  # values in one statement
 
 _T = TypeVar("_T")
@@ -130,8 +130,8 @@ class DatabaseLexicalIndex:
         if number is None:
             return
         # By slices, so that an owner of any size fits into memory.
-        while keys := connection.execute(_SOME_IDS, {"owner": number, "some": _SLICE}).scalars().all():
-            _take_out(connection, number, [from_column(key) for key in keys])
+        while rows := connection.execute(_SOME_ITEMS, {"owner": number, "some": _SLICE}).all():
+            _delete(connection, number, rows)
         connection.execute(text("DELETE FROM lcm_lexical_owners WHERE id = :id"), {"id": number})
         self.compact(connection)
 
@@ -186,7 +186,9 @@ _ITEMS = text(
 _DELETE = text("DELETE FROM lcm_lexical_items WHERE id IN :rows").bindparams(
     bindparam("rows", expanding=True)
 )
-_SOME_IDS = text("SELECT item_id FROM lcm_lexical_items WHERE owner = :owner LIMIT :some")
+_SOME_ITEMS = text(
+    "SELECT id, item_id, source, own, context FROM lcm_lexical_items WHERE owner = :owner LIMIT :some"
+)
 
 
 def _prefix(owner: int) -> str:
@@ -217,13 +219,16 @@ def _take_out(connection: Connection, owner: int, ids: list[str]) -> tuple[int, 
     for some in _slices(ids):
         values = {"owner": owner, "keys": [digest(id_) for id_ in some]}
         rows = connection.execute(_ITEMS, values).all()
-        if not rows:
-            continue
-        _WORDS[connection.dialect.name].delete(connection, _prefix(owner), rows)
-        connection.execute(_DELETE, {"rows": [row.id for row in rows]})
+        if rows:
+            _delete(connection, owner, rows)
         items += len(rows)
         length += sum(_entry(row).length for row in rows)
     return items, length
+
+
+def _delete(connection: Connection, owner: int, rows: Sequence[Row[Any]]) -> None:
+    _WORDS[connection.dialect.name].delete(connection, _prefix(owner), rows)
+    connection.execute(_DELETE, {"rows": [row.id for row in rows]})
 
 
 def _row(owner: int, entry: Entry) -> dict[str, Any]:
