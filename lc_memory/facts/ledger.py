@@ -19,6 +19,7 @@ from sqlalchemy import text as sql
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts import Fact, FactCounts
+from lc_memory.facts.items import erased_facts
 from lc_memory.store import SessionKey
 from lc_memory.store.database import Database
 from lc_memory.store.text import check_text, digest, dump_json, from_column, load_json, to_column
@@ -255,15 +256,17 @@ class Ledger:
         return found
 
     def _delete(self, where: str, some: Sequence[Any], **bound: Any) -> tuple[int, ...]:
-        statement = sql(f"DELETE FROM lcm_facts WHERE {where} RETURNING id").bindparams(
+        statement = sql(f"DELETE FROM lcm_facts WHERE {where} RETURNING id, owner").bindparams(
             bindparam("some", expanding=True)
         )
-        gone: list[int] = []
+        gone: dict[int, str] = {}
         if some:
             with self._database.write() as connection:
                 for start in range(0, len(some), _AT_ONCE):
                     part = list(some[start : start + _AT_ONCE])
-                    gone += connection.execute(statement, {**bound, "some": part}).scalars()
+                    deleted = connection.execute(statement, {**bound, "some": part})
+                    gone |= {row.id: from_column(row.owner) for row in deleted}
+                erased_facts(connection, gone)
         return tuple(gone)
 
 
@@ -278,8 +281,10 @@ def erase_facts(connection: Connection, user_id: str | None, session_id: str | N
     else:
         bound["owner_key"] = digest(SessionKey(session_id or "").owner)
         where = "source_key = :source_key OR owner_key = :owner_key"
-    rows = connection.execute(sql(f"DELETE FROM lcm_facts WHERE {where} RETURNING id"), bound)
-    return tuple(rows.scalars())
+    deleted = connection.execute(sql(f"DELETE FROM lcm_facts WHERE {where} RETURNING id, owner"), bound)
+    owners = {row.id: from_column(row.owner) for row in deleted}
+    erased_facts(connection, owners)
+    return tuple(owners)
 
 
 def _normalised(words: str) -> str:

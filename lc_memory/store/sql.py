@@ -18,6 +18,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, text
 
 from lc_memory.errors import MemoryInputError, StoreError
+from lc_memory.facts.items import compact_words, erased_turns
 from lc_memory.facts.ledger import Ledger, erase_facts
 from lc_memory.store import Forgotten, Message, SessionInfo, SessionKey, Snapshot, Turn
 from lc_memory.store.backlog import Backlog
@@ -218,6 +219,8 @@ class SqlStore:
             return erased
 
     def wipe(self) -> bool:
+        with self.database.write() as connection:
+            compact_words(connection)
         return self.database.wipe()
 
     def ledger(self) -> Ledger:
@@ -268,4 +271,6 @@ def _erase(connection: Connection, keys: dict[str, Any]) -> Forgotten:
         turns += connection.execute(_TURNS_OF, some).scalars()
         connection.execute(_ERASE_TURNS, some)
         connection.execute(_ERASE_SESSIONS, some)
-    return Forgotten(sessions=tuple(_key(row) for row in found), turns=tuple(turns))
+    sessions = tuple(_key(row) for row in found)
+    erased_turns(connection, sessions, turns)
+    return Forgotten(sessions=sessions, turns=tuple(turns))
