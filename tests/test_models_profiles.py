@@ -31,6 +31,7 @@ from langchain_core.messages import (
 )
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_openai import ChatOpenAI
+from langchain_tests.unit_tests import ChatModelUnitTests
 from pydantic import BaseModel
 
 from lc_memory import wording
@@ -534,6 +535,16 @@ def test_shaped_for_makes_the_same_of_any_profile() -> None:
 
 
 # ---------------------------------------------------------------- the model as a whole
+
+
+class TestAsLangChainTestsChatModels(ChatModelUnitTests):
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        return ServiceChatModel
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        return _fields("http://127.0.0.1:9/v1")
 
 
 def test_it_is_a_chat_model_that_names_no_key() -> None:
