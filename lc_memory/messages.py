@@ -216,6 +216,10 @@ def _build(source: Message, where: str) -> BaseMessage:
     if isinstance(source.get("response_metadata"), dict):
         fields["response_metadata"] = source["response_metadata"]
     extras.pop(NOTE, None)
+    for key in ("audio", "function_call"):
+        # ChatOpenAI looks into these without asking whether they are there; a service writes null.
+        if extras.get(key, "") is None:
+            del extras[key]
     fields["additional_kwargs"] = extras
 
     if role == "user":

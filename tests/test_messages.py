@@ -126,6 +126,13 @@ def test_calls_in_langchains_own_form_are_taken_too() -> None:
     assert from_lc(built) == message
 
 
+def test_nulls_that_a_plain_chat_model_stumbles_over_stay_out_of_the_message_and_come_back() -> None:
+    message = {"role": "assistant", "content": "a", "audio": None, "function_call": None, "refusal": None}
+    built = _to_lc(message)
+    assert not {"audio", "function_call"} & built.additional_kwargs.keys()
+    assert from_lc(built) == message
+
+
 def test_langchains_own_dicts_name_the_role_in_their_type() -> None:
     built = _to_lc({"type": "ai", "content": "你好"})
     assert type(built) is AIMessage
