@@ -1,0 +1,119 @@
+"""A text as a person reads it: disguised characters as what they stand for, with the way back.
+
+For looking for something in a text, never for keeping it: Chinese digits become digits here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+_ESCAPE = re.compile(
+    r"%(?P<url>[2-7][0-9A-Fa-f])|\\u00(?P<json>[2-7][0-9A-Fa-f])|&#(?:x(?P<hex>[2-7][0-9A-Fa-f])|(?P<dec>\d{2,3}));"
+)
+_HAN_DIGITS = dict(
+    zip("零〇一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "00123456789" + "1" + "123456789", strict=True)
+)
+# "一" begins many a word that may stand behind a number.
+_HAN_DIGIT = f"(?:(?!一[直下个起般样些定共次会])[{''.join(_HAN_DIGITS)}])"
+_HAN_RUN = re.compile(f"{_HAN_DIGIT}{{3,}}|{_HAN_DIGIT}(?:[\\s,，、.\\-]{{1,2}}{_HAN_DIGIT}){{5,}}")
+_WORDS = dict(
+    zip(
+        ["zero", "oh", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"],
+        "00123456789",
+        strict=True,
+    )
+)
+_WORD_RUN = re.compile(r"\b(?:{0})(?:[\s,\-]{{1,3}}(?:{0})){{6,}}\b".format("|".join(_WORDS)), re.IGNORECASE)
+_WORD = re.compile("|".join(_WORDS), re.IGNORECASE)
+_UNSEEN = {"Cf", "Mn", "Me"}
+
+
+Kind = Literal["phone", "id", "card", "mail", "password", "key"]
+"""A kind of private data."""
+Span: TypeAlias = tuple[Kind, int, int]
+"""A kind, and where in the text that was searched: ``text[start:end]``."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """``text`` as it is read; character ``i`` of it stands for ``original[starts[i]:ends[i]]``."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+
+
+def read(text: str) -> Reading:
+    """``text`` with every character as its plain form; invisible ones and accents are gone."""
+    if text.isascii() and "%" not in text and "\\u" not in text and "&#" not in text:
+        plain = Reading(text, list(range(len(text))), list(range(1, len(text) + 1)))
+    else:
+        plain = _characters(text)
+    return _number_words(_han_digits(plain))
+
+
+def _characters(text: str) -> Reading:
+    out: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+
+    def put(plain: str, start: int, end: int) -> None:
+        for c in plain:
+            out.append(c)
+            starts.append(start)
+            ends.append(end)
+
+    at = 0
+    for m in _ESCAPE.finditer(text):
+        _plainly(text, at, m.start(), put)
+        code = int(m["url"] or m["json"] or m["hex"] or "0", 16) or int(m["dec"] or 0)
+        put(chr(code) if code < 128 else m[0], m.start(), m.end())
+        at = m.end()
+    _plainly(text, at, len(text), put)
+    return Reading("".join(out), starts, ends)
+
+
+def _plainly(text: str, start: int, end: int, put: Callable[[str, int, int], None]) -> None:
+    for i in range(start, end):
+        c = text[i]
+        if c.isascii():
+            put(c, i, i + 1)
+        elif unicodedata.category(c) in _UNSEEN:
+            continue
+        elif (digit := unicodedata.digit(c, None)) is not None:
+            put(str(digit), i, i + 1)
+        else:
+            put(unicodedata.normalize("NFKC", c), i, i + 1)
+
+
+def _han_digits(plain: Reading) -> Reading:
+    def digits(m: re.Match[str]) -> str:
+        return "".join(_HAN_DIGITS.get(c, c) for c in m[0])
+
+    return Reading(_HAN_RUN.sub(digits, plain.text), plain.starts, plain.ends)
+
+
+def _number_words(plain: Reading) -> Reading:
+    """Seven digit words in a row are a number; fewer are talk."""
+    runs = list(_WORD_RUN.finditer(plain.text))
+    if not runs:
+        return plain
+    out: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    at = 0
+    for run in runs:
+        for word in _WORD.finditer(plain.text, run.start(), run.end()):
+            out.append(plain.text[at : word.start()])
+            starts += plain.starts[at : word.start()]
+            ends += plain.ends[at : word.start()]
+            out.append(_WORDS[word[0].lower()])
+            starts.append(plain.starts[word.start()])
+            ends.append(plain.ends[word.end() - 1])
+            at = word.end()
+    out.append(plain.text[at:])
+    return Reading("".join(out), starts + plain.starts[at:], ends + plain.ends[at:])
