@@ -69,6 +69,7 @@ class ManagerConversation:
         self._compresses = isinstance(manager, SupportsCompress)
         self._to_lc = Converter()
         self._lock = threading.RLock()
+        self._last_turn: str | None = None
         self._recall_after = 0.0  # monotonic time before which the long-term part is left alone
 
     def history(self, question: Message) -> list[BaseMessage]:
@@ -119,8 +120,10 @@ class ManagerConversation:
             name = type(self.manager).__name__
             raise StoreError(f"{name}.get_context() failed: {type(error).__name__}: {error}") from error
 
-    def save(self, turn: Sequence[Message]) -> None:
+    def save(self, turn: Sequence[Message], turn_id: str | None = None) -> None:
         with self._lock:
+            if turn_id is not None and turn_id == self._last_turn:
+                return
             try:
                 if self._adds:
                     for message in turn:
@@ -131,6 +134,7 @@ class ManagerConversation:
             except Exception as error:
                 name = type(self.manager).__name__
                 raise StoreError(f"{name} did not take the turn: {type(error).__name__}: {error}") from error
+            self._last_turn = turn_id
 
     def compact(self) -> None:
         if not self._compresses:

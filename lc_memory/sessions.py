@@ -48,8 +48,9 @@ class Conversation(Protocol):
         """Why each part of that prompt is in or out."""
         ...
 
-    def save(self, turn: Sequence[Message]) -> None:
-        """Keep one turn: the human's message, tool calls and results, the answer."""
+    def save(self, turn: Sequence[Message], turn_id: str | None = None) -> None:
+        """Keep one turn: the human's message, tool calls and results, the answer. Saved again under the
+        same ``turn_id`` (a run that was resumed cannot know), it is there once."""
         ...
 
     def compact(self) -> None:

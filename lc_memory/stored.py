@@ -170,8 +170,8 @@ class StoredSession:
 
     # ------------------------------------------------------------ writing
 
-    def save(self, turn: Sequence[Message]) -> None:
-        turn_id = uuid.uuid4().hex
+    def save(self, turn: Sequence[Message], turn_id: str | None = None) -> None:
+        turn_id = turn_id or uuid.uuid4().hex
         # First, because it may be done twice: where the turn then fails, the user will say it again.
         self._remember(turn, turn_id)
         saved = self._store.append(self.key, [_storable(m) for m in turn], turn_id=turn_id)
