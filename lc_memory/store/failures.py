@@ -20,6 +20,11 @@ _SQLITE = (
         "begin with an empty store",
     ),
     (
+        ("no such table: lcm_",),
+        "the file has lost its content while it was open. Restore it from a backup, or move it away to "
+        "begin with an empty store",
+    ),
+    (
         ("readonly database", "read-only"),
         "the file or its folder cannot be written by this user. Give it write permission, or choose another "
         "folder",
