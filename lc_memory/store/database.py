@@ -17,6 +17,7 @@ import select
 import sqlite3
 import threading
 import uuid
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ class Database:
         self._sqlite = engine.dialect.name == "sqlite"
         self._reader = engine if self._sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writer = threading.Lock()
+        weakref.finalize(self, engine.dispose)  # also at the program's end, for those who do not close it
         # A child must not use its parent's connections, nor may it close them. So none is open at the
         # moment of a fork. (What lies in memory alone is the child's own copy.)
         self._gate = ForkGate(before_fork=None if in_memory else engine.dispose)

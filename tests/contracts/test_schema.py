@@ -120,10 +120,15 @@ def test_eight_processes_may_open_a_new_store_at_once(home: Home) -> None:
 
 def test_the_folder_and_the_file_are_for_their_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "store"
-    open_store(folder).append(KEY, TURN)
+    store = open_store(folder)
+    store.append(KEY, TURN)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / DATABASE_FILE).stat().st_mode) == 0o600
-    assert sorted(path.name.split("-")[0] for path in folder.iterdir()) == [DATABASE_FILE] * 3  # -wal, -shm
+    assert sorted(path.name for path in folder.iterdir()) == [
+        DATABASE_FILE + end for end in ("", "-shm", "-wal")
+    ]
+    store.close()
+    assert [path.name for path in folder.iterdir()] == [DATABASE_FILE]
 
 
 def test_a_file_can_be_named_by_url_and_a_database_of_others_keeps_its_tables(tmp_path: Path) -> None:
