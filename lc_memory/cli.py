@@ -121,17 +121,21 @@ def chat(
     where = memory or home()
     with Memory.open(where, summarizer=model) as opened:
         talk = _Talk(opened, model, session or "default", user or None)
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            answered = [talk.turn(line.strip()) for line in sys.stdin if line.strip()]
-            raise typer.Exit(0 if all(answered) else 1)
-        who = f"session {talk.session.session_id}" + (f" of {user}" if user else "")
-        name = getattr(model, "model_name", "offline")
-        out.print(f"{_clean(who)} · model {name}\n/help lists the commands, Ctrl-D ends", style="dim")
-        for line in _typed():
+        interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        if interactive:
+            who = f"session {talk.session.session_id}" + (f" of {user}" if user else "")
+            name = getattr(model, "model_name", "offline")
+            out.print(f"{_clean(who)} · model {name}\n/help lists the commands, Ctrl-D ends", style="dim")
+        failed = False
+        for line in _typed() if interactive else map(str.strip, sys.stdin):
             if line in ("/exit", "/quit"):
                 break
-            talk.turn(line)
-        out.print("再见 · bye", style="dim")
+            if line and not talk.turn(line):
+                failed = True
+        if interactive:
+            out.print("再见 · bye", style="dim")
+        elif failed:
+            raise typer.Exit(1)
 
 
 class _Talk:
@@ -214,8 +218,7 @@ def _typed() -> Iterator[str]:
         except KeyboardInterrupt:
             out.print("\nCtrl-D or /exit ends", style="dim")
             continue
-        if line:
-            yield line
+        yield line
 
 
 def _answer(chunks: Any) -> str:
