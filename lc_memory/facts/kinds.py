@@ -1,0 +1,127 @@
+"""What is worth remembering, by kind: one truth each, or one for each subject."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lc_memory.errors import MemoryInputError
+from lc_memory.wording import Language
+
+
+@dataclass(frozen=True)
+class NoteKind:
+    """A kind of fact that notes may have."""
+
+    name: str
+    """Under which it is kept, and stands in prompts."""
+    about: str = ""
+    """Told to the extractor, in the language of ``name``."""
+    several: bool = False
+    """False: a user has one such fact, and a new one takes its place. True: one for each subject."""
+    core: bool | None = None
+    """Stands in every prompt. None: where there is only one of the kind, so that they cannot pile up."""
+    days: float | None = None
+    """How long it holds. None: until something else is said."""
+    zh: str = ""
+    zh_about: str = ""
+    """The same in Chinese, for a Chinese conversation."""
+
+    @property
+    def is_core(self) -> bool:
+        return not self.several if self.core is None else self.core
+
+    def label(self, language: Language) -> tuple[str, str]:
+        """What it is called in a conversation in ``language``, and what it means."""
+        if language == "zh" and self.zh:
+            return self.zh, self.zh_about
+        return self.name, self.about
+
+
+DEFAULT_KINDS: tuple[NoteKind, ...] = (
+    NoteKind("name", "what the user is called", zh="姓名", zh_about="用户怎么称呼"),
+    NoteKind("home", "where the user lives", zh="所在地", zh_about="用户住在哪里"),
+    NoteKind("work", "job, employer, studies", zh="工作", zh_about="职业、单位、学业"),
+    NoteKind("family", "who belongs to the user, pets too", True, zh="家人", zh_about="家庭成员、宠物"),
+    NoteKind("preference", "what the user likes or dislikes", True, zh="偏好", zh_about="喜欢或不喜欢什么"),
+    NoteKind(
+        "health",
+        "allergies, diet, lasting conditions",
+        True,
+        True,
+        zh="健康",
+        zh_about="过敏、忌口、长期状况",
+    ),
+    NoteKind("skill", "what the user can do, languages", True, zh="技能", zh_about="会什么、语言、经验"),
+    NoteKind("belonging", "house, car, devices", True, zh="拥有", zh_about="房、车、设备"),
+    NoteKind(
+        "business", "the user's own shop or company", True, True, zh="生意", zh_about="自己的店或公司的现状"
+    ),
+    NoteKind("budget", "the sum to be spent", zh="预算", zh_about="能花多少钱"),
+    NoteKind("plan", "a decision or a goal", True, days=365, zh="计划", zh_about="已定的打算、目标"),
+    NoteKind("date", "birthdays, anniversaries", True, zh="日子", zh_about="生日、纪念日"),
+)
+
+Kinds: TypeAlias = Sequence[NoteKind | str] | Mapping[str, str]
+"""Kinds as a caller gives them: NoteKinds, names (one truth each), or names with what they mean."""
+
+
+def kinds_of(given: Kinds | None) -> tuple[NoteKind, ...]:
+    """The kinds as NoteKinds; None is the default set. Raises MemoryInputError for an empty or odd list."""
+    if given is None:
+        return DEFAULT_KINDS
+    if isinstance(given, str):
+        raise MemoryInputError(f"kinds={given!r}: expected a list of kinds, such as [{given!r}]")
+    if isinstance(given, Mapping):
+        given = [NoteKind(name, about) for name, about in given.items()]
+    kinds = tuple(NoteKind(kind) if isinstance(kind, str) else kind for kind in given)
+    names = [kind.name.strip() for kind in kinds if isinstance(kind, NoteKind)]
+    if not kinds or len(names) != len(kinds) or not all(names):
+        raise MemoryInputError("kinds: expected at least one name or NoteKind, none of them empty")
+    return kinds
+
+
+def kind_named(name: str, kinds: Iterable[NoteKind]) -> NoteKind | None:
+    """The kind a model meant by ``name``, in either language."""
+    wanted = _plain(name)
+    return next((kind for kind in kinds if wanted and wanted in (_plain(kind.name), _plain(kind.zh))), None)
+
+
+# "我现在不喜欢吃中餐了", "I used to love Chinese food": what is left when liking and speaker are taken off.
+_LIKING = re.compile(
+    r"^(?:(?:我|咱|本人|其实|现在|如今|还是|一直|以前|从来|也|都|就|又|真的?|特别|非常|很|最|超|比较"
+    r"|更|挺|有点)*"
+    r"(?:不太?|再也不)?(?:喜欢|喜爱|爱(?![人好情])|讨厌|厌恶|反感|偏爱|偏好|受不了|忍不了|迷上"
+    r"|热爱)(?:上)?了?"
+    r"(?:吃|喝|看|听|打|玩|用|去|做|读|穿|踢|养)?"
+    r"|(?:i|we)(?:'m| am|'ve| have)?(?:\s(?:really|just|now|still|do|always|never|also|used to|a big"
+    r"|absolutely|quite))*"
+    r"\s(?:don't|do not|no longer|can't|cannot|could never)?\s?"
+    r"(?:love|like|hate|dislike|prefer|enjoy|adore|stand|loathe|fond of|into|a fan of|fan of)"
+    r"(?:\s(?:to eat|to drink|eating|drinking|watching|reading|playing|to play|to watch|to read"
+    r"|listening to))?)"
+    r"(?P<what>.+?)(?:了|的|吧|啊|呢|\snow|\sanymore|\sany more|\sa lot|\svery much|\smost|\sbest)*$",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^(?:the|a|an|some|any)\s+")
+
+
+def subject_of(text: str) -> str | None:
+    """What a liking is about, the same for its opposite; None where ``text`` tells of none.
+
+    ``我喜欢吃中餐`` and ``我现在讨厌中餐了`` are both about ``中餐``.
+    """
+    found = _LIKING.match(" ".join(unicodedata.normalize("NFKC", text).split()).strip("。.!！~ "))
+    if not found:
+        return None
+    return _ARTICLE.sub("", _plain(found["what"])) or None
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip("。.!:：\"'「」[]()（） ")
+
+
+__all__ = ["DEFAULT_KINDS", "Kinds", "NoteKind", "kind_named", "kinds_of", "subject_of"]

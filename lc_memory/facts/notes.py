@@ -1,0 +1,182 @@
+"""The write filter: from what a user said to the few facts worth keeping.
+
+::
+
+    notes = notes_from(model, kinds=["开店计划", "经营现状"]).invoke(messages)
+    notes.notes      # [MemoryNote(kind="经营现状", content="我在深圳南山开了家 60 平米的面馆", …)]
+    notes.dropped    # what the model proposed beside them, and why it was not taken
+
+A model proposes; code decides. Only the user's own words are shown to the model, without anything private in
+them and without what a memory put there. Each proposal has to be of a kind on the list, to rest on words that
+were said (:mod:`lc_memory.facts.evidence`), to hold for long, and to be free of private data
+(:mod:`lc_memory.facts.privacy`); what falls short is dropped, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import BaseModel, Field
+
+from lc_memory.errors import MemoryInputError
+from lc_memory.facts.asking import answer_schema, ask, question
+from lc_memory.facts.evidence import NotBorne, grounded
+from lc_memory.facts.kinds import Kinds, NoteKind, kind_named, kinds_of, subject_of
+from lc_memory.facts.privacy import PrivacyMode, has_blanks, kinds_in_words, private_in, redacted
+from lc_memory.messages import messages_to_lc
+from lc_memory.remember import said_to_remember
+from lc_memory.wording import language_of
+
+_INJECTED = re.compile(
+    r"[^\n]*\n?<\s*remembered\s*>.*?(?:<\s*/\s*remembered\s*>|\Z)", re.DOTALL | re.IGNORECASE
+)
+
+
+class MemoryNote(BaseModel):
+    """A fact worth keeping."""
+
+    kind: str = Field(description="one of the kinds that were asked for")
+    content: str = Field(description="one sentence, in the user's words and language")
+    subject: str | None = Field(None, description="which one of its kind it is about")
+    quote: str = Field("", description="the user's words it rests on")
+    message: int = Field(0, description="which of the messages given they stand in, from 0")
+
+
+class DroppedNote(BaseModel):
+    """What a model proposed and was not taken. ``content`` holds nothing private."""
+
+    kind: str
+    content: str
+    why: str
+
+
+class MemoryNotes(BaseModel):
+    """What is worth keeping of a conversation; often nothing."""
+
+    notes: list[MemoryNote] = Field(default_factory=list)
+    dropped: list[DroppedNote] = Field(default_factory=list)
+
+    def reasons(self) -> str:
+        """Why notes were dropped, in one line without their words: ``2 x it is a question, …``."""
+        return ", ".join(f"{n} x {why}" for why, n in Counter(note.why for note in self.dropped).items())
+
+
+def notes_from(
+    model: Any, kinds: Kinds | None = None, *, privacy: PrivacyMode = "refuse"
+) -> Runnable[Any, MemoryNotes]:
+    """A Runnable from messages (LangChain's, or dicts) to what is worth keeping of them.
+
+    ``model``: a chat model (or a Runnable that takes messages), asked by the structured output that its
+    service takes. Nothing is asked where the user said nothing. ``kinds``: see
+    :data:`~lc_memory.facts.kinds.Kinds`; by default a set for everyday talk, Chinese and English.
+    ``privacy``: "refuse" drops a note that private data stood in, "redact" keeps it without them. In both
+    the model is shown the conversation without them. "off" looks for none.
+
+    Raises NotesFailed where the answer cannot be read, and what the model raises.
+    """
+    if not isinstance(model, Runnable):
+        raise MemoryInputError(
+            f"notes: expected a chat model or a Runnable that takes messages, got {type(model).__name__}"
+        )
+    known = kinds_of(kinds)
+
+    def extract(messages: Any, config: RunnableConfig) -> MemoryNotes:
+        said = users_words(messages)
+        shown = said if privacy == "off" else redacted_together(said)
+        lines = [line for line in shown if line.strip()]
+        if not lines:
+            return MemoryNotes()
+        language = language_of(" ".join(lines))
+        proposed = ask(
+            model, question(lines, known, language), answer_schema(known, language), language, config
+        )
+        return weigh(proposed, shown, known, privacy)
+
+    return RunnableLambda(extract, name="notes")
+
+
+def users_words(messages: Any) -> list[str]:
+    """What the user said, message by message "
+    "("" for those of others): without what was injected, and without
+    ``记住: …``, which is kept as it stands when it is said."""
+    out = []
+    for message in messages_to_lc(messages):
+        text = str(message.text) if isinstance(message, HumanMessage) else ""
+        out.append("" if said_to_remember(text) else _INJECTED.sub("", text).strip())
+    return out
+
+
+def redacted_together(said: Sequence[str]) -> list[str]:
+    """The messages without private data, that which begins in one and ends in the next included."""
+    whole = "\n".join(said)
+    found = private_in(whole)
+    if not found:
+        return list(said)
+    out, start = [], 0
+    for text in said:
+        end = start + len(text)
+        here = [
+            type(p)(p.kind, max(p.start, start) - start, min(p.end, end) - start)
+            for p in found
+            if p.start < end and p.end > start
+        ]
+        out.append(redacted(text, here))
+        start = end + 1
+    return out
+
+
+def weigh(
+    proposed: Sequence[Any], said: Sequence[str], kinds: Sequence[NoteKind], privacy: PrivacyMode = "refuse"
+) -> MemoryNotes:
+    """What of a model's proposals is taken. ``said`` is what it was shown of the user's messages."""
+    result = MemoryNotes()
+    taken: set[tuple[str, str]] = set()
+    for one in proposed:
+        fields = {key: _text(one, key) for key in ("kind", "subject", "content", "quote")}
+        try:
+            note = _weighed(fields, said, kinds, privacy)
+            same = (note.kind, "".join(note.content.casefold().split()))
+            if same in taken:
+                raise NotBorne("it is there already")
+            taken.add(same)
+            result.notes.append(note)
+        except NotBorne as reason:
+            content = fields["content"][:200] if privacy == "off" else redacted(fields["content"])[:200]
+            result.dropped.append(DroppedNote(kind=fields["kind"][:40], content=content, why=str(reason)))
+    return result
+
+
+def _weighed(
+    fields: dict[str, str], said: Sequence[str], kinds: Sequence[NoteKind], privacy: PrivacyMode
+) -> MemoryNote:
+    kind = kind_named(fields["kind"], kinds)
+    if kind is None:
+        raise NotBorne("its kind is not on the list")
+    if privacy != "off":
+        for words in (fields["content"], fields["subject"]):
+            if found := private_in(words):
+                raise NotBorne(f"private: {kinds_in_words(found)}")
+    borne = grounded(fields["content"], fields["quote"], said, about_user=not kind.several)
+    if has_blanks(f"{borne.text} {borne.quote}") and privacy == "refuse":
+        raise NotBorne("private data stood in it")
+    subject = subject_of(borne.text) or fields["subject"].strip()[:60] or None
+    return MemoryNote(
+        kind=kind.name,
+        content=borne.text,
+        subject=subject if kind.several else None,
+        quote=borne.quote,
+        message=borne.message,
+    )
+
+
+def _text(note: Any, key: str) -> str:
+    value = note.get(key) if isinstance(note, dict) else getattr(note, key, None)
+    return value if isinstance(value, str) else ""
+
+
+__all__ = ["DroppedNote", "MemoryNote", "MemoryNotes", "notes_from", "users_words", "weigh"]

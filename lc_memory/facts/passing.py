@@ -1,0 +1,100 @@
+"""What is not worth keeping: what will not hold, is asked, wished or supposed, or is said of others.
+
+Word lists, in Chinese and English. They err on the side of dropping: what is of use comes up again, and junk
+in a memory stays.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FLEETING = re.compile(
+    r"最近|近来|近期|这[几两]天|这会儿|今[天晚早日]|昨[天晚]|明[天晚早]|后天|刚[才刚]|待会|等会"
+    r"|一会儿|[这上下本]周|周末|眼下|此刻|心情|天气"
+    r"|好[累困饿烦热冷]|[很有]点?[累困饿烦]|哈哈|嘿嘿|呵呵"
+    r"|\b(?:today|tonight|yesterday|tomorrow|this (?:morning|afternoon|evening|week|weekend)|(?:last"
+    r"|next) (?:week|night)"
+    r"|right now|at the moment|just now|lately|recently|these days|for now|in a (?:good|bad) mood"
+    r"|i'?m (?:so |very |a bit |really )?(?:tired|hungry|bored|sleepy|busy|late|stuck|confused|sad"
+    r"|happy|excited)"
+    r"|lol|haha+|weather)\b",
+    re.IGNORECASE,
+)
+# What is said with "today" and still holds in half a year.
+_LASTING = re.compile(
+    r"搬[到家去进]|入职|离职|辞职|跳槽|退休|结婚|离婚|毕业|开业|开了|出生|确诊|考上|考过|拿到|买了"
+    r"|转行|改名|领养"
+    r"|\b(?:moved|started|joined|quit|resigned|retired|married|divorced|graduated|born|diagnosed"
+    r"|bought|opened|adopted"
+    r"|signed|passed|turned)\b",
+    re.IGNORECASE,
+)
+_HEDGED = re.compile(
+    r"可能|也许|或许|说不定|没准|好像|似乎|貌似|不确定|没想好|还没决定|在考虑|考虑要不要|想不想"
+    r"|要不要|会不会|随便|假装|听说|据说|开玩笑|打个比方"
+    r"|\b(?:might|maybe|perhaps|possibly|probably|not sure|considering|thinking (?:about|of)"
+    r"|wondering|hypothetically"
+    r"|i guess|kind of want|could be|heard that|rumou?r|just kidding|joking|pretend)\b",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"^[\s,，]*(?:那|那么|but |so |and )?(?:如果|要是|假如|假设|假定|万一|倘若|比如说?我|就当|if "
+    r"|suppose|imagine|assuming|what if|say i )",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"[吗呢么]\s*$|什么|怎么|怎样|如何|为啥|为什么|多少(?!有)|哪[里个些儿种家]|谁[是能会]"
+    r"|几[点个岁号]|是不是|能不能|可不可以|有没有|对不对"
+    r"|^\s*(?:what|who|whom|whose|where|when|why|how|which|is|are|am|do|does|did|can|could|should"
+    r"|would|will|may)\b",
+    re.IGNORECASE,
+)
+_ORDER = re.compile(
+    r"^\s*(?:(?:那|好|ok|嗯|对了|先|再|麻烦你?|劳驾|拜托)[,，\s]*)*"
+    r"(?:请|帮我|帮忙|给我|替我|告诉我|写[一个首篇]|翻译|解释|总结|列出|推荐|继续|换一?个|再来|讲个|算一?下"
+    r"|please|tell me|write|translate|explain|summari[sz]e|list|show me|give me|help me|find|make"
+    r"|fix|let's|continue|ignore)",
+    re.IGNORECASE,
+)
+_FROM_NOW_ON = re.compile(
+    r"以后|今后|往后|每次|一律|永远|一直|总是|默认|\b(?:always|from now on|every time|never|by default)\b",
+    re.I,
+)
+
+
+_OTHERS = re.compile(
+    r"(?:^|[,，。 ])(?:(?:我|我们|咱)的?(?:一个|有个|那个)?)?(?:朋友|同学|同事|室友|闺蜜|哥们|兄弟"
+    r"|表[哥弟姐妹]|堂[哥弟姐妹]|妈妈?|爸爸?|父母"
+    r"|父亲|母亲|爷爷|奶奶|外公|外婆|老公|老婆|妻子|丈夫|爱人|女朋友|男朋友|对象|儿子|女儿|孩子"
+    r"|哥哥?|姐姐?|弟弟?|妹妹?|老板|领导|邻居|客户|房东|老师"
+    r"|[他她它]们?|别人|有人|人家|大家)(?!和我|跟我|叫我|们?都叫我|给我|送我)"
+    r"|\b(?:my|our) (?:best |old |good )?(?:friend|mate|mom|mum|mother|dad|father|wife|husband"
+    r"|partner|girlfriend|boyfriend"
+    r"|son|daughter|kid|kids|child|brother|sister|cousin|uncle|aunt|boss|manager|colleague"
+    r"|co-?worker|neighbou?r|roommate|client"
+    r"|landlord|teacher)(?:'s)? (?!calls me|and i)|(?:^|[,.] )(?:he|she|they|people|everyone"
+    r"|somebody|someone)(?:'s|\b)",
+    re.IGNORECASE,
+)
+
+
+def passing(clause: str, sentence: str, mark: str) -> str | None:
+    """Why ``clause`` is not worth keeping, or None. ``sentence``: from its first word to the clause's
+    end or further; ``mark``: what stands behind the clause."""
+    lasting = _LASTING.search(clause) or _FROM_NOW_ON.search(clause)
+    if _FLEETING.search(clause) and not lasting:
+        return "small talk: it will not hold for long"
+    if _HEDGED.search(clause):
+        return "the user was not sure of it"
+    if _SUPPOSED.search(clause) or _SUPPOSED.search(sentence):
+        return "it was only supposed"
+    if mark in ("?", "？") or (_ASKING.search(clause) and not lasting):
+        return "it is a question"
+    if _ORDER.search(clause) and not _FROM_NOW_ON.search(clause):
+        return "it is a request"
+    return None
+
+
+def of_others(clause: str) -> bool:
+    """Whether ``clause`` tells of somebody else than the user."""
+    return _OTHERS.search(clause) is not None
