@@ -76,12 +76,14 @@ def graph_svg(graph: Graph) -> str:
         layout.route_edge = route_with_lines
         layout.init_all()
         layout.draw()
-        boxes = [v.view for v in island.sV]
+        # grandalf keeps sets of its own; the graph's order makes the text the same every time.
+        here = [v for v in vertices.values() if v in island.sV]
+        boxes = [v.view for v in here]
         left = min(b.xy[0] - b.w / 2 for b in boxes)
         top = min(b.xy[1] - b.h / 2 for b in boxes)
         move = (right - left, _MARGIN - top)
-        parts += [_arrow(e, move) for e in island.sE]
-        parts += [_box(graph, v, move) for v in island.sV]
+        parts += [_arrow(e, move) for e in edges if e in island.sE]
+        parts += [_box(graph, v, move) for v in here]
         right = max(b.xy[0] + b.w / 2 for b in boxes) + move[0] + _BETWEEN
         bottom = max(bottom, max(b.xy[1] + b.h / 2 for b in boxes) + move[1])
     width, height = round(right - _BETWEEN + _MARGIN), round(bottom + _MARGIN)
