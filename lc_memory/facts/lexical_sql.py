@@ -27,7 +27,7 @@ from lc_memory.facts.lexical_sqlite import SqliteWords
 from lc_memory.store.schema import ddl
 from lc_memory.store.text import digest, from_column, to_column
 
-BUDGET = 2_000
+BUDGET = 1_000
 """So many matches of the rare terms are weighed, at about 2 us each in SQLite."""
 
 MAX_SEARCHED = 32

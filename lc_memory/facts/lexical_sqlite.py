@@ -36,10 +36,15 @@ class SqliteWords:
     # The inner LIMIT bounds the work: rows are walked in the order of their ids, and weighed as they come.
     _matching = """SELECT i.item_id, i.source, i.own, i.context FROM (
             SELECT w.rowid AS row, bm25(lcm_lexical_words, 2.0, 1.0) AS score
-            FROM lcm_lexical_words w JOIN lcm_lexical_items o ON o.id = w.rowid
-            WHERE lcm_lexical_words MATCH :query AND o.owner = :owner {sources}
+            FROM lcm_lexical_words w {of_sources} lcm_lexical_words MATCH :query
             ORDER BY w.rowid DESC LIMIT :budget
-        ) m JOIN lcm_lexical_items i ON i.id = m.row ORDER BY m.score LIMIT :limit"""
+        ) m JOIN lcm_lexical_items i ON i.id = m.row WHERE i.owner = :owner ORDER BY m.score LIMIT :limit"""
+    _of_all = text(_matching.format(of_sources="WHERE"))
+    _of_some = text(
+        _matching.format(
+            of_sources="JOIN lcm_lexical_items o ON o.id = w.rowid WHERE o.source IN :sources AND"
+        )
+    ).bindparams(bindparam("sources", expanding=True))
 
     def insert(self, connection: Connection, prefix: str, rows: list[dict[str, Any]]) -> None:
         connection.execute(self._insert, rows)
@@ -66,13 +71,11 @@ class SqliteWords:
         budget: int,
         limit: int,
     ) -> Sequence[Row[Any]]:
-        statement = text(self._matching.format(sources="" if sources is None else "AND o.source IN :sources"))
-        values: dict[str, Any] = {"owner": owner, "budget": budget, "limit": limit}
-        if sources is not None:
-            statement = statement.bindparams(bindparam("sources", expanding=True))
-            values["sources"] = sorted(sources)
-        values["query"] = " OR ".join(f'"{term}"' for term in weights)
-        return connection.execute(statement, values).all()
+        query = " OR ".join(f'"{term}"' for term in weights)
+        values: dict[str, Any] = {"query": query, "owner": owner, "budget": budget, "limit": limit}
+        if sources is None:
+            return connection.execute(self._of_all, values).all()
+        return connection.execute(self._of_some, {**values, "sources": sorted(sources)}).all()
 
     def compact(self, connection: Connection) -> None:
         # One segment is written of all, without what was deleted. (The option "secure-delete" would do it
