@@ -32,6 +32,7 @@ from lc_memory.messages import messages_to_lc
 from lc_memory.remember import said_to_remember
 from lc_memory.wording import language_of
 
+_LONGEST = 4000  # characters of a message
 _INJECTED = re.compile(
     r"[^\n]*\n?<\s*remembered\s*>.*?(?:<\s*/\s*remembered\s*>|\Z)", re.DOTALL | re.IGNORECASE
 )
@@ -87,7 +88,7 @@ def notes_from(
 
     def extract(messages: Any, config: RunnableConfig) -> MemoryNotes:
         said = users_words(messages)
-        shown = said if privacy == "off" else redacted_together(said)
+        shown = [_shortened(text) for text in (said if privacy == "off" else redacted_together(said))]
         lines = [line for line in shown if line.strip()]
         if not lines:
             return MemoryNotes()
@@ -109,6 +110,11 @@ def users_words(messages: Any) -> list[str]:
         text = str(message.text) if isinstance(message, HumanMessage) else ""
         out.append("" if said_to_remember(text) else _INJECTED.sub("", text).strip())
     return out
+
+
+def _shortened(text: str) -> str:
+    """A message as far as a model is shown it. What is longer was pasted, and is about something else."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 3 // 4]}\n…\n{text[-_LONGEST // 4 :]}"
 
 
 def redacted_together(said: Sequence[str]) -> list[str]:

@@ -1,0 +1,203 @@
+"""When notes are made: behind the conversation, several turns at once, each turn at most once.
+
+A session's turns wait in the store (:class:`~lc_memory.store.backlog.Backlog`, job ``"notes"``) until there
+are ``every`` of them, or until the memory is flushed or closed. Then, in the background: the model is asked
+(nothing is changed yet), the turns are marked as done, which only one worker can, and the facts are written.
+A crash before the mark means that the turns are read again; one between mark and write, which is a matter of
+milliseconds, that their notes are lost. None is ever written twice.
+
+A failure never reaches the conversation. The turns stay where they are and are tried again 1, 3, 7 … turns
+on; after five failures, or when they are a week old, they are given up. What a process left behind that
+ended without closing is taken up by the first one that saves a turn later on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from langchain_core.runnables import Runnable
+
+from lc_memory.errors import MemoryInputError
+from lc_memory.facts.kinds import Kinds, NoteKind, kinds_of
+from lc_memory.facts.ledger import Ledger
+from lc_memory.facts.notes import MemoryNote, MemoryNotes, notes_from
+from lc_memory.facts.privacy import PrivacyMode
+from lc_memory.store import SessionKey, Store
+from lc_memory.store.backlog import StoredTurn
+
+log = logging.getLogger("lc_memory")
+
+_AT_ONCE = 20  # turns that are read together
+_CHARACTERS = 12_000  # and how much of them
+_TRIES = 5
+_GIVEN_UP = 7 * 86400.0  # seconds: older turns are not tried again after a failure
+_LEFT_BEHIND = 600.0  # seconds after which nobody else is taken to be about to read a turn
+_REPORTS = 256
+
+
+class Submits(Protocol):
+    """Runs work later, at most one piece for each key at a time."""
+
+    def submit(self, key: object, work: Callable[[], Any]) -> None: ...
+
+
+class NoteWriter:
+    """Makes facts of what users say. One for each Memory.
+
+    ``model`` and ``kinds``: as for :func:`~lc_memory.facts.notes.notes_from`; ``every``: how many turns of a
+    session are read together, each costing its share of one call.
+    """
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        background: Submits,
+        model: Any,
+        *,
+        kinds: Kinds | None = None,
+        every: int = 5,
+        privacy: PrivacyMode = "refuse",
+    ) -> None:
+        if every < 1:
+            raise MemoryInputError(f"notes_every={every}: notes are made of at least one turn")
+        self._store = store
+        self._background = background
+        self._kinds: dict[str, NoteKind] = {kind.name: kind for kind in kinds_of(kinds)}
+        self._extract: Runnable[Any, MemoryNotes] = notes_from(model, kinds, privacy=privacy)
+        self._every = every
+        self._guard = threading.Lock()
+        self._waiting: dict[SessionKey, int] = {}  # turns that this process saved and has not read
+        self._failures: dict[SessionKey, int] = {}
+        self._skip: dict[SessionKey, int] = {}
+        self._reports: OrderedDict[SessionKey, MemoryNotes] = OrderedDict()
+        self._looked_back = False
+
+    def saved(self, key: SessionKey) -> None:
+        """A turn of ``key`` was saved. Returns at once and raises nothing."""
+        with self._guard:
+            self._waiting[key] = self._waiting.get(key, 0) + 1
+            look_back, self._looked_back = not self._looked_back, True
+            skipped = self._skip.get(key, 0)
+            if skipped:
+                self._skip[key] = skipped - 1
+            due = not skipped and self._waiting[key] >= self._every
+        if look_back:
+            self._background.submit("notes left behind", self._left_behind)
+        if due:
+            self._background.submit(("notes", key), lambda: self._read(key, self._every))
+
+    def finish(self) -> None:
+        """Read what is still waiting, now. After a failure the rest waits for another day."""
+        with self._guard:
+            keys = [key for key, turns in self._waiting.items() if turns]
+        for key in keys:
+            if not self._read(key, 1):
+                return
+
+    def report(self, key: SessionKey) -> MemoryNotes | None:
+        """What the last reading of a session gave, what was dropped and why included."""
+        with self._guard:
+            return self._reports.get(key)
+
+    def problems(self, key: SessionKey) -> list[str]:
+        """What does not work as it should, for people."""
+        failures = self._failures.get(key, 0)
+        return [f"the last {failures} tries to make notes of this session failed"] if failures else []
+
+    # ------------------------------------------------------------ in the background
+
+    def _left_behind(self) -> None:
+        old = time.time() - _LEFT_BEHIND
+        pending = self._store().backlog().pending("notes")
+        for key in dict.fromkeys(stored.key for stored in pending if stored.turn.created_at < old):
+            if not self._waiting.get(key) and not self._read(key, 1):
+                return
+
+    def _read(self, key: SessionKey, least: int) -> bool:
+        """Make notes of the session's turns while there are ``least``. False where it failed."""
+        backlog = self._store().backlog()
+        while True:
+            pending = backlog.pending("notes", key=key, limit=_AT_ONCE)
+            with self._guard:
+                self._waiting[key] = len(pending)
+            if len(pending) < least:
+                return True
+            turns = _at_once(pending)
+            try:
+                notes = self._extract.invoke([m for stored in turns for m in stored.turn.messages])
+            except Exception as error:
+                if not self._failed(key, turns, error):
+                    return False
+                notes = MemoryNotes()
+            else:
+                self._failures.pop(key, None)
+            if backlog.advance("notes", turns):  # else another worker was first, or the session is gone
+                self._keep(key, turns, notes)
+
+    def _failed(self, key: SessionKey, turns: Sequence[StoredTurn], error: Exception) -> bool:
+        """Count a failure; True where these turns are given up."""
+        failures = self._failures.get(key, 0) + 1
+        given_up = failures >= _TRIES or turns[0].turn.created_at < time.time() - _GIVEN_UP
+        with self._guard:
+            self._failures[key] = 0 if given_up else failures
+            self._skip[key] = 0 if given_up else 2**failures - 2
+        log.warning(
+            "%s: no notes of %d turns (%s: %.200s); %s", key, len(turns), type(error).__name__, error,
+            "they are given up" if given_up else "they are tried again later",
+        )  # fmt: skip
+        return given_up
+
+    def _keep(self, key: SessionKey, turns: Sequence[StoredTurn], notes: MemoryNotes) -> None:
+        from_turn = [stored for stored in turns for _ in stored.turn.messages]
+        ledger = self._store().ledger()
+        for note in notes.notes:
+            write_note(ledger, key, note, self._kinds[note.kind], from_turn[note.message])
+        with self._guard:
+            self._reports[key] = notes
+            self._reports.move_to_end(key)
+            while len(self._reports) > _REPORTS:
+                self._reports.popitem(last=False)
+        if notes.notes or notes.dropped:
+            kept, dropped = len(notes.notes), len(notes.dropped)
+            log.info("%s: %d notes kept, %d dropped: %s", key, kept, dropped, notes.reasons() or "-")
+
+
+def write_note(ledger: Ledger, key: SessionKey, note: MemoryNote, kind: NoteKind, said: StoredTurn) -> bool:
+    """Write a note as the fact it is, in the place of what was true before. False where something newer is
+    known: turns are read late, and what they say may be out of date by then."""
+    when = said.turn.created_at
+    if not kind.several or note.subject is not None:
+        for fact in ledger.current(key.owner, kinds=[kind.name], include_private=True):
+            if fact.subject == note.subject and fact.noted_at > when:
+                return False
+    ledger.add(
+        key.owner,
+        note.content,
+        kind=kind.name,
+        subject=note.subject,
+        core=kind.is_core,
+        source={"session": key.session_id, "turn": said.turn.turn_id, "quote": note.quote},
+        noted_at=when,
+        expires_at=None if kind.days is None else when + kind.days * 86400,
+        # Of a kind that has several, two without a subject may well both be true.
+        supersede=not kind.several or note.subject is not None,
+    )
+    return True
+
+
+def _at_once(turns: Sequence[StoredTurn]) -> Sequence[StoredTurn]:
+    """The first turns, as many as are read together: at least one."""
+    size = 0
+    for i, stored in enumerate(turns):
+        size += sum(len(str(m.get("content") or "")) for m in stored.turn.messages if m.get("role") == "user")
+        if i and size > _CHARACTERS:
+            return turns[:i]
+    return turns
+
+
+__all__ = ["NoteWriter", "write_note"]
