@@ -30,9 +30,8 @@ _FIELDS = (
 )
 _SELECT = f"SELECT {_FIELDS} FROM lcm_facts WHERE "
 _BY_ID = sql(_SELECT + "owner_key = :owner_key AND fact_key = :fact_key")
-_SAME = sql(
-    _SELECT + "owner_key = :owner_key AND same_key = :same_key AND superseded_by IS NULL ORDER BY id LIMIT 1"
-)
+# No ORDER BY … LIMIT: it tempts PostgreSQL to walk all facts in that order.
+_SAME = sql(_SELECT + "owner_key = :owner_key AND same_key = :same_key AND superseded_by IS NULL")
 _HISTORY = sql(_SELECT + "owner_key = :owner_key AND kind_key = :kind_key ORDER BY id")
 _UNINDEXED = sql(_SELECT + "indexed = 0 ORDER BY id LIMIT :limit")
 _ITERATE = sql(_SELECT + "id > :after ORDER BY id LIMIT :limit")

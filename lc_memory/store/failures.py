@@ -75,6 +75,8 @@ _REFUSED = (  # what a refused login says; psycopg gives no code for it
     ("does not exist", "3D000"),
 )
 
+_LOST = ("OperationalError", "InterfaceError")  # of psycopg, with no code of the server's
+
 _UNREACHABLE = (
     "the server cannot be reached, or the connection broke. Check that it runs and that the URL is right; "
     "what was acknowledged is stored, and the store reconnects by itself"
@@ -115,7 +117,7 @@ def _advice(error: BaseException, original: BaseException) -> str:
         for signs, advice in _POSTGRES:
             if any(state.startswith(sign) for sign in signs):
                 return advice
-        if not state:
+        if not state and any(kind.__name__ in _LOST for kind in type(original).__mro__):
             return _UNREACHABLE
     elif type(error).__name__ == "TimeoutError":
         return (
