@@ -1,0 +1,180 @@
+"""One tool call: repaired, run for so long and no longer, timed, and its failure told.
+
+Shared by the two loops (``loop.py`` on create_agent, ``lcel.py`` on langchain-core alone). What happened is
+written on the ToolMessage itself, in ``response_metadata``: it stays with the turn in the memory, and
+:func:`tool_records` reads it from any list of messages, of yesterday as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, TypeVar
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import BaseTool, ToolException
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from typing_extensions import NotRequired, TypedDict
+
+from .repair import flaw, repair
+
+T = TypeVar("T")
+
+ROUNDS = 3
+"""Rounds of tool calls until a model has to answer."""
+SECONDS = 30.0
+"""How long one try of a tool may take."""
+RETRIES = 2
+"""Further tries after a failure that may pass."""
+_LONGEST = 2000  # characters of an error's text that a model is shown
+
+
+class TransientToolError(ToolException):
+    """A failure that may pass (a service that is busy): raised by a tool that wants to be tried again."""
+
+
+class ToolHangsError(ToolException):
+    """A tool has not answered in time. It is not tried again: it may still be at work."""
+
+
+class ToolArgumentError(ToolException):
+    """The arguments of a call are not what the tool takes, and could not be repaired."""
+
+
+class ToolRecord(TypedDict):
+    """One tool call and what came of it."""
+
+    tool: str
+    args: Any
+    """What the tool was run with; the raw text where it was no JSON object."""
+    asked: NotRequired[dict[str, Any]]
+    """What the model had written, where that was repaired."""
+    result: Any
+    """What the tool gave back; None where it failed."""
+    error: str | None
+    seconds: float
+    """Wall clock, further tries included."""
+
+
+def transient() -> tuple[type[Exception], ...]:
+    """Failures after which a tool is tried again: connections that broke or timed out, TransientToolError."""
+    import httpx
+
+    return (TransientToolError, ConnectionError, TimeoutError, httpx.TransportError)
+
+
+def parameters_of(tool: BaseTool) -> Mapping[str, Any]:
+    """The JSON schema of a tool's arguments, as the model is shown it."""
+    function = convert_to_openai_tool(tool)["function"]
+    return dict(function.get("parameters") or {})
+
+
+def checked(tool: BaseTool, args: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments to run ``tool`` with. ToolArgumentError, for the model to read, where they stay wrong."""
+    parameters = parameters_of(tool)
+    repaired = repair(args, parameters, aliases)
+    wrong = flaw(repaired, parameters)
+    if wrong:
+        raise ToolArgumentError(wrong)
+    return repaired
+
+
+def within(seconds: float, run: Callable[[], T], name: str) -> T:
+    """What ``run`` gives, in at most so many seconds; then ToolHangsError.
+
+    It runs in a thread of its own, which a hanging tool keeps, and which does not keep the program alive.
+    """
+    outcome: Future[T] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            outcome.set_result(context.run(run))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=work, name=f"tool-{name}", daemon=True).start()
+    try:
+        return outcome.result(seconds)
+    except FutureTimeout:
+        if outcome.done():  # the tool's own TimeoutError, or it came in this very moment
+            return outcome.result()
+        raise _hangs(name, seconds) from None
+
+
+async def awithin(seconds: float, run: Awaitable[T], name: str) -> T:
+    """As :func:`within`, on an event loop: what has not finished is cancelled."""
+    running = asyncio.ensure_future(run)
+    try:
+        done, _ = await asyncio.wait([running], timeout=seconds)
+    except asyncio.CancelledError:
+        running.cancel()
+        raise
+    if not done:
+        running.cancel()
+        raise _hangs(name, seconds)
+    return running.result()
+
+
+def _hangs(name: str, seconds: float) -> ToolHangsError:
+    return ToolHangsError(f"{name} has not answered within {seconds:g} s; it may still be at work")
+
+
+def failed(call: Mapping[str, Any], error: BaseException | str) -> ToolMessage:
+    """The result of a call that failed, as the model is told it."""
+    if isinstance(error, ToolException):
+        error = str(error)
+    elif isinstance(error, BaseException):
+        error = f"{type(error).__name__}: {error}"
+    name = call.get("name") or "unknown"
+    return ToolMessage(
+        content=f"Error: {name} failed: {error[:_LONGEST]}",
+        name=name,
+        tool_call_id=call.get("id") or "",
+        status="error",
+    )
+
+
+def unreadable(call: Mapping[str, Any]) -> ToolMessage:
+    """The result of a call whose arguments are no JSON object: it was not run."""
+    return failed(call, f"its arguments are no JSON object, so it was not run: {call.get('args')!s:.200}")
+
+
+def noted(message: ToolMessage, started: float, args: Mapping[str, Any] | None) -> ToolMessage:
+    """``message`` with what the record needs beside its words. ``args``: where they were repaired."""
+    note: dict[str, Any] = {"seconds": round(time.perf_counter() - started, 4)}
+    if args is not None:
+        note["args"] = dict(args)
+    return message.model_copy(update={"response_metadata": {**message.response_metadata, **note}})
+
+
+def tool_records(messages: Iterable[BaseMessage]) -> list[ToolRecord]:
+    """The tool calls in ``messages`` that were answered, in the order of the answers."""
+    asked: dict[str | None, Mapping[str, Any]] = {}
+    records: list[ToolRecord] = []
+    for message in messages:
+        if isinstance(message, AIMessage):
+            asked |= {call["id"]: call for call in (*message.tool_calls, *message.invalid_tool_calls)}
+        elif isinstance(message, ToolMessage):
+            records.append(_record(message, asked.get(message.tool_call_id) or {}))
+    return records
+
+
+def _record(message: ToolMessage, call: Mapping[str, Any]) -> ToolRecord:
+    note = message.response_metadata
+    good = message.status != "error"
+    record: ToolRecord = {
+        "tool": message.name or call.get("name") or "unknown",
+        "args": note.get("args", call.get("args")),
+        "result": message.content if good else None,
+        "error": None if good else str(message.text),
+        "seconds": float(note.get("seconds", 0.0)),
+    }
+    if "args" in note:
+        record["asked"] = call.get("args") or {}
+    return record

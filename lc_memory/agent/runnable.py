@@ -1,0 +1,171 @@
+"""The agent as a Runnable: a question in, the answer and the record of its tool calls out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, closing
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
+from langchain_core.runnables.graph import Graph
+from langchain_core.runnables.utils import AddableDict, get_unique_config_specs
+
+from ..integrations.saving import last_question, within_with_memory
+from ..memory import SPECS, Memory
+from ..messages import _to_lc
+from .calls import tool_records
+
+_MODES = ["messages", "updates"]
+
+
+class Agent(Runnable[Any, AddableDict]):
+    """What :func:`lc_memory.agent.agent` returns. ``graph`` is create_agent's compiled graph.
+
+    Streamed, the parts are dicts that add up with ``+``: ``{"words": …}`` as the model says them, those it
+    says before a call too; ``{"tool_calls": [{"tool", "args"}]}`` when it calls tools; ``{"tool_records":
+    [ToolRecord]}`` when one has answered; and ``{"answer": …}`` at the end. Turns of one session run one
+    after another.
+    """
+
+    name = "agent"
+
+    def __init__(self, memory: Memory, graph: Any) -> None:
+        self.memory = memory
+        self.graph = graph
+
+    def invoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+    ) -> AddableDict:
+        return self._call_with_config(cast(Any, self._run), input, config)
+
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+    ) -> AddableDict:
+        return await self._acall_with_config(cast(Any, self._arun), input, config)
+
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+    ) -> Iterator[AddableDict]:
+        yield from self._transform_stream_with_config(iter([input]), cast(Any, self._stream), config)
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+    ) -> AsyncIterator[AddableDict]:
+        async def one() -> AsyncIterator[Any]:
+            yield input
+
+        stream = self._atransform_stream_with_config(one(), cast(Any, self._astream), config)
+        async with aclosing(cast(Any, stream)) as parts:
+            async for part in parts:
+                yield part
+
+    # ------------------------------------------------------------ one turn
+
+    def _run(self, given: Any, config: RunnableConfig) -> AddableDict:
+        question = self._question(given)
+        if within_with_memory(self.memory, config):  # the session is that turn's already
+            return _result(self.graph.invoke(question, config)["messages"])
+        with self.memory.turns.hold(self.memory._key(config)):
+            return _result(self.graph.invoke(question, config)["messages"])
+
+    async def _arun(self, given: Any, config: RunnableConfig) -> AddableDict:
+        question = self._question(given)
+        if within_with_memory(self.memory, config):
+            return _result((await self.graph.ainvoke(question, config))["messages"])
+        async with self.memory.turns.ahold(self.memory._key(config)):
+            return _result((await self.graph.ainvoke(question, config))["messages"])
+
+    def _stream(self, given: Iterator[Any], config: RunnableConfig) -> Iterator[AddableDict]:
+        for question in given:
+            if within_with_memory(self.memory, config):
+                yield from self._parts(self._question(question), config)
+                return
+            with self.memory.turns.hold(self.memory._key(config)):
+                yield from self._parts(self._question(question), config)
+
+    async def _astream(
+        self, given: AsyncIterator[Any], config: RunnableConfig
+    ) -> AsyncIterator[AddableDict]:
+        async for question in given:
+            if within_with_memory(self.memory, config):
+                async for part in self._aparts(self._question(question), config):
+                    yield part
+                return
+            async with self.memory.turns.ahold(self.memory._key(config)):
+                async for part in self._aparts(self._question(question), config):
+                    yield part
+
+    def _parts(self, question: dict[str, Any], config: RunnableConfig) -> Iterator[AddableDict]:
+        heard = _Heard()
+        with closing(cast(Any, self.graph.stream(question, config, stream_mode=_MODES))) as stream:
+            for mode, chunk in stream:
+                yield from heard.parts(mode, chunk)
+        yield heard.answer()
+
+    async def _aparts(self, question: dict[str, Any], config: RunnableConfig) -> AsyncIterator[AddableDict]:
+        heard = _Heard()
+        async with aclosing(cast(Any, self.graph.astream(question, config, stream_mode=_MODES))) as stream:
+            async for mode, chunk in stream:
+                for part in heard.parts(mode, chunk):
+                    yield part
+        yield heard.answer()
+
+    def _question(self, given: Any) -> dict[str, Any]:
+        asked = self.memory._question(given) if isinstance(given, dict) else given
+        return {"messages": [_to_lc(self.memory._human(asked))]}
+
+    # ------------------------------------------------------------ what it looks like
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        return get_unique_config_specs([*self.graph.config_specs, *SPECS])
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        return cast(Graph, self.graph.get_graph(config))
+
+
+def _result(messages: list[BaseMessage]) -> AddableDict:
+    turn = messages[last_question(messages) + 1 :]
+    answer = next((str(m.text) for m in reversed(turn) if isinstance(m, AIMessage)), "")
+    return AddableDict(answer=answer, tool_records=tool_records(turn))
+
+
+class _Heard:
+    """What has been heard of a streamed run so far."""
+
+    def __init__(self) -> None:
+        self._turn: list[BaseMessage] = []
+        self._reported = 0
+
+    def parts(self, mode: str, chunk: Any) -> Iterator[AddableDict]:
+        if mode == "messages":
+            message, metadata = chunk
+            # Other models may be at work inside (a summariser, a judge): only the agent's own talks.
+            if isinstance(message, AIMessageChunk) and metadata.get("langgraph_node") == "model":
+                words = str(message.text)
+                if words:
+                    yield AddableDict(words=words)
+            return
+        for message in _messages_in(chunk):
+            self._turn.append(message)
+            if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
+                calls = [*message.tool_calls, *message.invalid_tool_calls]
+                yield AddableDict(tool_calls=[{"tool": c["name"], "args": c["args"]} for c in calls])
+            elif isinstance(message, ToolMessage):
+                records = tool_records(self._turn)
+                yield AddableDict(tool_records=records[self._reported :])
+                self._reported = len(records)
+
+    def answer(self) -> AddableDict:
+        answer = next((str(m.text) for m in reversed(self._turn) if isinstance(m, AIMessage)), "")
+        return AddableDict(answer=answer) if self._reported else AddableDict(answer=answer, tool_records=[])
+
+
+def _messages_in(update: Any) -> Iterator[BaseMessage]:
+    """The messages that nodes have added: ``{node: {"messages": […]}}``."""
+    if isinstance(update, Mapping):
+        for change in update.values():
+            messages = change.get("messages") if isinstance(change, Mapping) else None
+            if isinstance(messages, list):
+                yield from (m for m in messages if isinstance(m, BaseMessage))
