@@ -104,10 +104,12 @@ class Converter:
 
     A plain dict (role and content, text both) that was converted last time gives the same message object
     again; that is most of the cost of a window. Messages are values: nobody is expected to edit them.
+    ``unchanging``: so does any dict, whatever it holds, because who asks never edits one.
     """
 
-    def __init__(self) -> None:
-        self._last: dict[int, tuple[Message, str, str, BaseMessage]] = {}
+    def __init__(self, *, unchanging: bool = False) -> None:
+        self._unchanging = unchanging
+        self._last: dict[int, tuple[Message, Any, Any, BaseMessage]] = {}
 
     def __call__(self, messages: Iterable[Any]) -> list[BaseMessage]:
         last, seen, out = self._last, {}, []
@@ -116,16 +118,18 @@ class Converter:
             if (
                 known is not None
                 and known[0] is m
-                and len(m) == 2
-                and m.get("content") is known[1]
-                and m.get("role") is known[2]
+                and (
+                    self._unchanging
+                    or (len(m) == 2 and m.get("content") is known[1] and m.get("role") is known[2])
+                )
             ):
                 seen[id(m)] = known
                 out.append(known[3])
                 continue
             message = _one_to_lc(m, i)
-            if type(m) is dict and len(m) == 2 and type(m.get("content")) is type(m.get("role")) is str:
-                seen[id(m)] = (m, m["content"], m["role"], message)
+            plain = type(m) is dict and len(m) == 2 and type(m.get("content")) is type(m.get("role")) is str
+            if plain or (self._unchanging and type(m) is dict):
+                seen[id(m)] = (m, m.get("content"), m.get("role"), message)
             out.append(message)
         self._last = seen  # only what is in the list now is kept: as long as the window, no longer
         return out
