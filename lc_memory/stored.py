@@ -80,7 +80,7 @@ class StoredSession:
         self._state = _UNKNOWN
         self._units: dict[str, Unit] = {}  # by turn_id: what the window's turns look like in a prompt
         self._last_prompt: list[Message] = []
-        self._to_lc = Converter()
+        self._to_lc = Converter(unchanging=True)
         self._failures = 0
         self._skip = 0
 
