@@ -3,7 +3,8 @@
     python notebooks/execute.py            # all of them, written back
     python notebooks/execute.py --check    # nothing written; ends with 1 where the outputs are stale
 
-They run in this interpreter's own kernel, wherever one is registered, with an empty home.
+They run in this interpreter's own kernel, whatever is registered, in an empty folder with an empty home: no
+``.env`` of yours is read.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class _Kernel(AsyncKernelManager):
 def executed(path: Path) -> nbformat.NotebookNode:
     """The notebook as a run from top to bottom leaves it. Raises CellExecutionError where a cell does."""
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(
-        notebook, kernel_manager_class=_Kernel, timeout=300, record_timing=False,
-        resources={"metadata": {"path": str(path.parent)}},
-    )  # fmt: skip
-    with _empty_home():
+    with _empty_home() as home:
+        resources = {"metadata": {"path": home}}
+        client = NotebookClient(
+            notebook, kernel_manager_class=_Kernel, timeout=300, record_timing=False, resources=resources
+        )
         client.execute()
     return as_committed(notebook)
 
@@ -77,15 +78,16 @@ def _joined(outputs: list[Any]) -> list[Any]:
 
 
 @contextmanager
-def _empty_home() -> Iterator[None]:
+def _empty_home() -> Iterator[str]:
     kept = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="lc-memory-notebook-") as home:
         names = ("HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "LC_MEMORY_HOME")
         os.environ.update({name: str(Path(home, name.lower())) for name in names})
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent), kept.get("PYTHONPATH")]))
+        found = [str(HERE), str(HERE.parent), kept.get("PYTHONPATH")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, found))
         os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
         try:
-            yield
+            yield home
         finally:
             os.environ.clear()
             os.environ.update(kept)
