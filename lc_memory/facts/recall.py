@@ -34,14 +34,15 @@ FLOOR = 0.2
 """The least evidence for a short question.
 
 It costs one in eighty of the answers that would have been among the first five. Of unrelated messages, one in
-four still recalls something from ten facts, and three in five from forty: mostly one memory, or two.
+three still recalls something from ten facts, and two in three from forty: mostly one memory, or two.
 """
 
-SHORT_QUESTION = 5
-"""Up to so many different terms a question has one subject, as nine in ten have that ask for one thing.
+SHORT_QUESTION = 3
+"""Up to so many different terms a question has one subject; most that ask for one thing have no more.
 
 The vector of a long text is the mean of many subjects: its cosine with a memory of one of them falls with
-the square root of their number, and so does the floor.
+the square root of their number, and so does the floor. With 5, two messages of a dialogue recalled .04 less
+across languages; with 2, half of the unrelated messages recalled something from ten facts.
 """
 
 CONTEXT_MESSAGES = 2
