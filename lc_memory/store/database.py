@@ -190,18 +190,20 @@ def _sqlite(path: Path, timeout: float) -> Database:
         )
     try:
         _create(path)
-        if path.stat().st_size == 0:
-            raise StoreError(
-                f"{path} has lost its content (0 bytes). Restore it from a backup, or delete it to begin "
-                "with an empty store"
-            )
+        _refuse_empty(path)
     except OSError as error:
         raise StoreError(
             f"{path} cannot be created or opened ({error.strerror}). Choose a folder that this user may "
             "write to, on a disk with space left"
         ) from error
     address = path.as_uri() + "?mode=rw"  # a file that was deleted is an error, not a new empty store
-    engine = _sqlite_engine(lambda: _sqlite_connection(address, timeout), timeout, size=16)
+
+    def connection() -> sqlite3.Connection:
+        with contextlib.suppress(OSError):
+            _refuse_empty(path)  # again: SQLite would take it for a new database
+        return _sqlite_connection(address, timeout)
+
+    engine = _sqlite_engine(connection, timeout, size=16)
 
     @event.listens_for(engine, "connect")
     def _remember_file(connection: Any, record: Any) -> None:
@@ -306,6 +308,14 @@ def _is_readable(socket: int) -> bool:
     poll = select.poll()
     poll.register(socket, select.POLLIN)
     return bool(poll.poll(0))
+
+
+def _refuse_empty(path: Path) -> None:
+    if path.stat().st_size == 0:
+        raise StoreError(
+            f"{path} has lost its content (0 bytes). Restore it from a backup, or delete it to begin with an "
+            "empty store"
+        )
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
