@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from . import cli_facts
 from .errors import LCMemoryError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ app = typer.Typer(
     help="Memory at the head of LangChain chains.", no_args_is_help=True, add_completion=False,
     pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
+app.add_typer(cli_facts.app)
 # What is printed is mostly other people's words: brackets and :colons: in them are not markup.
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 err = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
