@@ -67,6 +67,8 @@ class Snapshot:
     covers: int
     turns: tuple[Turn, ...]
     """The turns after ``covers`` (and after what :meth:`Store.load` was told is known), oldest first."""
+    kept: tuple[Message, ...] = ()
+    """Messages of covered turns that stand in every prompt all the same: the system messages."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +131,15 @@ class Store(Protocol):
         ...
 
     def commit_summary(
-        self, key: SessionKey, summary: str | None, covers: int, *, based_on: Snapshot
+        self,
+        key: SessionKey,
+        summary: str | None,
+        covers: int,
+        *,
+        based_on: Snapshot,
+        kept: Sequence[Message] = (),
     ) -> bool:
-        """Set the summary and what it covers, in one commit.
+        """Set the summary, what it covers, and what is kept of that, in one commit.
 
         False, and nothing changed, where another summary was committed since ``based_on`` was loaded, or
         the session was erased since: then the text is about turns that must not come back.

@@ -140,11 +140,17 @@ def _to_vectors(conn: Connection) -> None:
     ddl(conn, "CREATE TABLE lcm_to_vectors (id {id}, item TEXT NOT NULL)")
 
 
+def _kept(conn: Connection) -> None:
+    # Messages of covered turns that no summary may replace, as JSON.
+    ddl(conn, "ALTER TABLE lcm_sessions ADD COLUMN kept TEXT")
+
+
 STEPS: tuple[Callable[[Connection], None], ...] = (
     _sessions_and_turns,  # 0 -> 1
     _facts,  # 1 -> 2
     _words,  # 2 -> 3
     _to_vectors,  # 3 -> 4
+    _kept,  # 4 -> 5
 )
 """``STEPS[v]`` turns a store of version ``v`` into one of version ``v + 1``."""
 

@@ -48,13 +48,13 @@ _TURN_BY_ID = text(
 )
 _VERSION = text("SELECT id, changes FROM lcm_sessions WHERE name_key = :name_key AND user_key = :user_key")
 _LOAD = text(
-    "SELECT s.id, s.changes, s.summary, s.covers, t.seq, t.messages, t.created_at, t.turn_id"
+    "SELECT s.id, s.changes, s.summary, s.covers, s.kept, t.seq, t.messages, t.created_at, t.turn_id"
     " FROM lcm_sessions s LEFT JOIN lcm_turns t ON t.session = s.id"
     " AND t.seq > CASE WHEN s.covers > :after THEN s.covers ELSE :after END"
     " WHERE s.name_key = :name_key AND s.user_key = :user_key ORDER BY t.seq"
 )
 _SUMMARIZE = text(
-    "UPDATE lcm_sessions SET summary = :summary, covers = :covers, changes = changes + 1"
+    "UPDATE lcm_sessions SET summary = :summary, covers = :covers, kept = :kept, changes = changes + 1"
     " WHERE name_key = :name_key AND user_key = :user_key"
     " AND id = :incarnation AND covers = :expected AND last_seq >= :covers"
 )
@@ -143,11 +143,18 @@ class SqlStore:
             _version(first),
             None if first.summary is None else from_column(first.summary),
             first.covers,
-            () if first.seq is None else tuple(_turn(row[4:]) for row in rows),
+            () if first.seq is None else tuple(_turn(row[5:]) for row in rows),
+            () if first.kept is None else load_messages(first.kept),
         )
 
     def commit_summary(
-        self, key: SessionKey, summary: str | None, covers: int, *, based_on: Snapshot
+        self,
+        key: SessionKey,
+        summary: str | None,
+        covers: int,
+        *,
+        based_on: Snapshot,
+        kept: Sequence[Message] = (),
     ) -> bool:
         if summary is not None:
             check_text("summary", summary)
@@ -160,6 +167,7 @@ class SqlStore:
                     **_keys(key),
                     "summary": None if summary is None else to_column(summary),
                     "covers": covers,
+                    "kept": dump_messages(kept)[0] if kept else None,
                     "incarnation": based_on.version >> _CHANGE_BITS,
                     "expected": based_on.covers,
                 },
