@@ -14,8 +14,8 @@ import math
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
@@ -129,7 +129,7 @@ class StoredSession:
         found = self._recall.remembered(self.key, query, state.turns) if self._recall and query else []
         material = Material(
             question=question,
-            system=[m for unit in units for m in unit.messages if m.get("role") == "system"],
+            system=_system_messages(state.kept, (m for unit in units for m in unit.messages)),
             core=[core_line(fact) for fact in core],
             summary=state.summary,
             window=[self._without_system(unit) for unit in units],
@@ -181,7 +181,7 @@ class StoredSession:
             # Ours is the only change since: what is held is the session still. If not, the version tells.
             if state.version > 0 and saved.seq == last + 1:
                 turns = (*state.turns, saved)
-                self._state = Snapshot(state.version + 1, state.summary, state.covers, turns)
+                self._state = replace(state, version=state.version + 1, turns=turns)
             else:
                 self._state = _UNKNOWN
         if self._recall is not None:
@@ -242,7 +242,8 @@ class StoredSession:
                     )  # fmt: skip
                     return
             self._failures = self._skip = 0
-            self._store.commit_summary(self.key, summary, leaving[-1].seq, based_on=state)
+            kept = _system_messages(state.kept, (m for turn in leaving for m in turn.messages))
+            self._store.commit_summary(self.key, summary, leaving[-1].seq, based_on=state, kept=kept)
             state = self.state()
             if state.covers != leaving[-1].seq:  # another worker was first, or the session was erased
                 last = self._last_to_leave(state)
@@ -277,6 +278,15 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return _plain(value.model_dump(mode="json"))
     return str(value)
+
+
+def _system_messages(kept: Sequence[Message], messages: Iterable[Message]) -> list[Message]:
+    """``kept`` and the system messages among ``messages``, each once: who imports requests has many."""
+    found = list(kept)
+    for message in messages:
+        if message.get("role") == "system" and message not in found:
+            found.append(message)
+    return found
 
 
 def _at_once(turns: Sequence[Turn]) -> Sequence[Turn]:
