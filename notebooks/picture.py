@@ -20,8 +20,8 @@ from grandalf.layouts import SugiyamaLayout
 from grandalf.routing import route_with_lines
 from langchain_core.runnables.graph import Graph
 
-# All lengths in pixels.
-_LETTER = 8.2
+# All lengths in pixels, and whole ones: their sums are then the same in every version of Python.
+_LETTER = 8
 _LINE = 38
 _PADDING = 16
 _BETWEEN = 34
@@ -99,9 +99,9 @@ def graph_svg(graph: Graph) -> str:
     ])  # fmt: skip
 
 
-def _width(text: str) -> float:
+def _width(text: str) -> int:
     """Of a line of text; a Chinese character is as wide as two letters."""
-    return sum(_LETTER * (2 if east_asian_width(c) in "WF" else 1) for c in text)
+    return _LETTER * sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _box(graph: Graph, vertex: Vertex, move: tuple[float, float]) -> str:
