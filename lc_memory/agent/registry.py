@@ -46,7 +46,7 @@ def tools_from_config(path: str | os.PathLike[str], **dependencies: Any) -> list
     entries = config.get("tools") if isinstance(config, dict) else None
     if not isinstance(entries, list):
         raise MemoryInputError(f'{file}: expected {{"tools": [{{"module": …, "class": …}}, …]}}')
-    lines = list(_lines(text))
+    lines = _lines(text)
     tools: dict[str, BaseTool] = {}
     for i, entry in enumerate(entries):
         where = f"{file}, line {lines[i]}: tools[{i}]"
@@ -98,10 +98,10 @@ def _read(entry: Any, where: str) -> tuple[str, str, dict[str, Any]]:
     if not isinstance(entry, dict):
         raise MemoryInputError(f'{where} must be an object with "module" and "class"')
     if unknown := entry.keys() - _KEYS:
-        raise MemoryInputError(f"{where}: unknown key {sorted(unknown)[0]!r}; it takes module, class and args")
+        raise MemoryInputError(f"{where}: unknown key {min(unknown)!r}; it takes module, class and args")
     module, name, args = entry.get("module"), entry.get("class"), entry.get("args", {})
     if not isinstance(module, str) or not all(part.isidentifier() for part in module.split(".")):
-        raise MemoryInputError(f'{where}: "module" must be a dotted name such as my_tools.stock, got {module!r}')
+        raise MemoryInputError(f'{where}: "module" must be a dotted name, as my_tools.stock, got {module!r}')
     if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
         raise MemoryInputError(f'{where}: "class" must be the name of a public class, got {name!r}')
     if not isinstance(args, dict):
@@ -140,22 +140,28 @@ def _wanted(found: type, dependencies: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in dependencies.items() if name in parameters}
 
 
-def _lines(text: str) -> Iterator[int]:
-    """The line of each entry of the top-level ``"tools"``, in a text that is known to be good JSON."""
-    decoder, at = JSONDecoder(), _space(text, 0) + 1  # behind the "{"
-    while True:
-        key, at = decoder.raw_decode(text, _space(text, at))
-        at = _space(text, _space(text, at) + 1)  # behind the ":"
+def _lines(text: str) -> list[int]:
+    """The line of each entry of the top-level ``"tools"``, in a text that is known to be good JSON. Where
+    the key stands twice, the last one counts, as for Python's reader."""
+    decoder = JSONDecoder()
+    lines: list[int] = []
+    at = _space(text, 0)  # the "{"
+    while text[at] != "}" and text[at := _space(text, at + 1)] != "}":
+        key, at = decoder.raw_decode(text, at)
+        value = _space(text, _space(text, at) + 1)  # behind the ":"
         if key == "tools":
-            break
-        _, at = decoder.raw_decode(text, at)
-        at = _space(text, at) + 1  # behind the ","
-    while text[at := _space(text, at + 1)] != "]":
+            lines = list(_lines_of_array(text, value)) if text[value] == "[" else []
+        _, at = decoder.raw_decode(text, value)
+        at = _space(text, at)  # a "," or the "}"
+    return lines
+
+
+def _lines_of_array(text: str, at: int) -> Iterator[int]:
+    decoder = JSONDecoder()
+    while text[at] != "]" and text[at := _space(text, at + 1)] != "]":
         yield text.count("\n", 0, at) + 1
         _, at = decoder.raw_decode(text, at)
-        at = _space(text, at)
-        if text[at] == "]":
-            return
+        at = _space(text, at)  # a "," or the "]"
 
 
 def _space(text: str, at: int) -> int:

@@ -17,6 +17,7 @@ from ..messages import _to_lc
 from .calls import tool_records
 
 _MODES = ["messages", "updates"]
+_SHOWN = {"MemoryMiddleware.before_agent": "load_mem", "MemoryMiddleware.after_agent": "save_mem"}
 
 
 class Agent(Runnable[Any, AddableDict]):
@@ -122,7 +123,12 @@ class Agent(Runnable[Any, AddableDict]):
         return get_unique_config_specs([*self.graph.config_specs, *SPECS])
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        return cast(Graph, self.graph.get_graph(config))
+        """create_agent's graph, with what the memory does in it under the names it has in every chain."""
+        drawn = cast(Graph, self.graph.get_graph(config))
+        for node, name in _SHOWN.items():
+            if node in drawn.nodes:
+                drawn.nodes[node] = drawn.nodes[node].copy(name=name)
+        return drawn
 
 
 def _result(messages: list[BaseMessage]) -> AddableDict:

@@ -1,0 +1,98 @@
+"""``lc-memory chat --agent``: the agent at the keyboard, with its tool calls shown as they happen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from .errors import MemoryInputError
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from .agent import Agent
+    from .memory import Memory
+
+Say = Callable[[str, str], None]
+"""Prints some text in a style: ``""`` for the answer, ``"dim"`` for what happens on the way."""
+_SHOWN = 300  # characters of arguments and results
+
+
+def agent_of(memory: Memory, model: Any) -> Agent:
+    """The agent with the tools of config.json, where one lists ``"tools"``, else with ``default_tools``."""
+    from .agent import agent
+
+    return agent(memory, model, configured_tools(memory))
+
+
+def configured_tools(memory: Memory) -> list[BaseTool]:
+    """The tools of the file ``LC_MEMORY_CONFIG`` names, or of a config.json next to or above the working
+    directory, if it lists any; else the default ones. Tools may ask for ``memory``."""
+    from .agent import default_tools, tools_from_config
+
+    path = _config_with_tools()
+    return default_tools(memory) if path is None else tools_from_config(path, memory=memory)
+
+
+def show(agent: Agent, question: str, config: Any, say: Say) -> str:
+    """Ask, and print words and tool calls as they come; the answer. Closed early, nothing is saved."""
+    answer, at_line_start = "", True
+    with closing(cast(Any, _parts(agent, question, config))) as parts:
+        for part in parts:
+            if words := part.get("words"):
+                say(words, "")
+                at_line_start = words.endswith("\n")
+            for line in _lines(part):
+                say(("" if at_line_start else "\n") + line + "\n", "dim")
+                at_line_start = True
+            if "answer" in part:
+                answer = part["answer"]
+                if answer and part.get("unsaid"):
+                    say(answer, "")
+    return answer
+
+
+def _parts(agent: Agent, question: str, config: Any) -> Iterator[dict[str, Any]]:
+    """The agent's stream; an answer that was not streamed (it ended without one) is marked ``unsaid``."""
+    said = ""
+    with closing(cast(Any, agent.stream({agent.memory.question_key: question}, config))) as stream:
+        for part in stream:
+            said += part.get("words") or ""
+            ends = "answer" in part and not said.endswith(part["answer"])
+            yield {**part, "unsaid": True} if ends else dict(part)
+
+
+def _lines(part: dict[str, Any]) -> Iterator[str]:
+    for call in part.get("tool_calls") or ():
+        yield f"→ {call['tool']} {_short(call['args'])}"
+    for record in part.get("tool_records") or ():
+        mark, outcome = ("✗", record["error"]) if record["error"] else ("✓", record["result"])
+        yield f"{mark} {record['tool']} {record['seconds']:.2f} s: {_short(outcome)}"
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _config_with_tools() -> Path | None:
+    from .models.providers import Settings
+
+    named = Settings.read().get("LC_MEMORY_CONFIG")
+    here = Path(os.getcwd())
+    candidates = [Path(named).expanduser()] if named else [p / "config.json" for p in (here, *here.parents)]
+    for path in candidates:
+        if not path.is_file():
+            continue
+        try:
+            config = json.loads(path.read_text(encoding="utf-8-sig"))
+        except (OSError, ValueError) as error:
+            raise MemoryInputError(f"{path} cannot be read as JSON: {error}") from error
+        if isinstance(config, dict) and "tools" in config:
+            return path
+    return None

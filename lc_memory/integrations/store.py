@@ -1,0 +1,280 @@
+"""The facts as a LangGraph store: ``create_agent(…, store=FactStore(memory))``.
+
+A namespace is whose facts they are: ``("user", user_id)`` or ``("session", session_id)``, as
+:func:`namespace_of` writes it. A value is a dict; its ``text`` (or ``content``) is the fact, and where it has
+neither, the dict as JSON is. ``kind``, ``subject``, ``private`` and ``core`` in it mean what they mean in
+the memory, so what is put here gets into prompts like any fact, and what was learnt elsewhere is found here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import operator
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+
+from ..errors import MemoryInputError
+from ..facts import Fact
+from ..facts.ledger import Ledger
+from ..facts.longterm import Source
+from ..memory import Memory
+from ..store import SessionKey
+
+_MARK = "put"  # in a fact's source: the value as it was put
+_ESCAPES = {"%": "%25", ".": "%2E", "\x00": "%00"}  # LangGraph takes no such characters in a namespace
+
+_FACTS: tuple[Source, ...] = ("facts",)
+_UNESCAPE = re.compile(r"%([0-9A-F]{2})")
+
+
+def namespace_of(user_id: str | None = None, *, session_id: str = "default") -> tuple[str, str]:
+    """The namespace of a user's facts; without a user, of a session's."""
+    who = ("session", session_id) if user_id is None else ("user", user_id)
+    return who[0], "".join(_ESCAPES.get(c, c) for c in who[1]) or "%"
+
+
+class FactStore(BaseStore):
+    """A LangGraph BaseStore over the facts of a Memory that was opened on a store.
+
+    ``search`` with a query goes by meaning and words, as recall does, and gives nothing where nothing fits;
+    without one it lists, first noted first. Private facts are got by key, and listed by the filter
+    ``{"private": True}`` alone. ``ttl`` (minutes) sets when a fact expires; reading does not put it off.
+    ``index=False`` keeps a fact private; a list of paths is not supported (NotImplementedError).
+    """
+
+    supports_ttl = True
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        results: list[Result] = []
+        changed = False
+        try:
+            for op in ops:
+                if isinstance(op, PutOp):
+                    self._put(op)
+                    changed = True
+                    results.append(None)
+                elif isinstance(op, GetOp):
+                    results.append(self._get(op))
+                elif isinstance(op, SearchOp):
+                    if changed:  # what was just put is to be found
+                        self._noted()
+                    results.append(self._search(op))
+                elif isinstance(op, ListNamespacesOp):
+                    results.append(self._namespaces(op))
+                else:
+                    raise MemoryInputError(f"unknown operation {type(op).__name__}")
+        finally:
+            if changed:
+                self._noted()
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    # ------------------------------------------------------------ one operation
+
+    def _put(self, op: PutOp) -> None:
+        owner, ledger = _owner(op.namespace), self._ledger()
+        if op.value is None:
+            ledger.remove(owner, [op.key])
+            return
+        if isinstance(op.index, list):
+            raise NotImplementedError("index=[…]: a fact is found by its text; put what matters into 'text'")
+        value = dict(op.value)
+        before = next(iter(ledger.get(owner, [op.key])), None)
+        if before is not None and before.source.get(_MARK) != value:
+            # A fact said again would keep its first source, and with it the old value.
+            ledger.remove(owner, [op.key])
+        now = time.time()
+        ledger.add(
+            owner,
+            _text(value),
+            kind=_word(value, "kind"),
+            subject=_word(value, "subject"),
+            private=op.index is False or value.get("private") is True,
+            core=value.get("core") is True,
+            source={
+                **(before.source if before else {}),
+                _MARK: value,
+                "created_at": now if before is None else before.source.get("created_at", before.noted_at),
+            },
+            noted_at=now,
+            expires_at=None if op.ttl is None else now + 60 * op.ttl,
+            fact_id=op.key,
+        )
+
+    def _get(self, op: GetOp) -> Item | None:
+        facts = self._ledger().get(_owner(op.namespace), [op.key])
+        if not facts or facts[0].superseded_by is not None or _expired(facts[0]):
+            return None
+        found = _item(facts[0], None)
+        return Item(
+            value=found.value, key=found.key, namespace=found.namespace,
+            created_at=found.created_at, updated_at=found.updated_at,
+        )  # fmt: skip
+
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        private = (op.filter or {}).get("private") is True
+        end = op.offset + op.limit
+        found: list[tuple[Fact, float | None]] = []
+        for owner in self._owners(op.namespace_prefix):
+            if op.query:
+                found += self._recalled(owner, op.query, 10 * end if op.filter else end, private)
+            else:
+                found += [(fact, None) for fact in self._ledger().current(owner, include_private=private)]
+        if op.query:
+            found.sort(key=lambda pair: -(pair[1] or 0.0))
+        matching = [_item(fact, score) for fact, score in found if _matches(fact, op.filter)]
+        return matching[op.offset : end]
+
+    def _recalled(
+        self, owner: str, query: str, k: int, private: bool
+    ) -> list[tuple[Fact, float | None]]:
+        found = self._memory._long("FactStore.search(query=…)").find(
+            owner, query, k, sources=_FACTS, include_private=private
+        )
+        return [(one.memory, one.score) for one in found if isinstance(one.memory, Fact)]
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        conditions = op.match_conditions or ()
+        found = {
+            namespace[: op.max_depth]
+            for namespace in map(_namespace, self._owners(()))
+            if all(_fits(namespace, condition) for condition in conditions)
+        }
+        return sorted(found)[op.offset : op.offset + op.limit]
+
+    def _owners(self, prefix: tuple[str, ...]) -> Iterable[str]:
+        """The owners whose namespaces begin with ``prefix``. But for a whole one, all facts are walked."""
+        if len(prefix) >= 2:
+            return [_owner(prefix)]
+        owners: dict[str, None] = {}
+        after = 0
+        while page := self._ledger().iterate(after=after):
+            owners |= {
+                fact.owner: None
+                for fact in page
+                if fact.superseded_by is None and not _expired(fact)
+                and _namespace(fact.owner)[: len(prefix)] == prefix
+            }  # fmt: skip
+            after = page[-1].row
+        return list(owners)
+
+    def _ledger(self) -> Ledger:
+        return self._memory._stored("FactStore").store.ledger()
+
+    def _noted(self) -> None:
+        if self._memory._longterm is not None:
+            self._memory._longterm.noted()
+
+
+# ---------------------------------------------------------------- whose
+
+
+def _owner(namespace: tuple[str, ...]) -> str:
+    if len(namespace) == 2 and namespace[0] in ("user", "session"):
+        name = "" if namespace[1] == "%" else _UNESCAPE.sub(lambda m: chr(int(m[1], 16)), namespace[1])
+        key = SessionKey("", name) if namespace[0] == "user" else SessionKey(name)
+        return key.owner
+    raise MemoryInputError(
+        f'the namespace of a user\'s facts is ("user", user_id), of a session\'s ("session", session_id): '
+        f"namespace_of() makes it; got {namespace!r}"
+    )
+
+
+def _namespace(owner: str) -> tuple[str, ...]:
+    kind, _, name = owner.partition(":")
+    return namespace_of(name) if kind == "user" else namespace_of(session_id=name)
+
+
+def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
+    path = tuple(condition.path)
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
+    return len(part) == len(path) and all(p in ("*", n) for n, p in zip(part, path, strict=True))
+
+
+# ---------------------------------------------------------------- fact and value
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    for key in ("text", "content"):
+        if isinstance(value.get(key), str) and value[key].strip():
+            return str(value[key])
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _word(value: Mapping[str, Any], key: str) -> str | None:
+    return value[key] if isinstance(value.get(key), str) and value[key] else None
+
+
+def _item(fact: Fact, score: float | None) -> SearchItem:
+    put = fact.source.get(_MARK)
+    return SearchItem(
+        namespace=_namespace(fact.owner),
+        key=fact.id,
+        value=dict(put) if isinstance(put, dict) else {"text": fact.text, **_facets(fact)},
+        created_at=_moment(fact.source.get("created_at", fact.noted_at)),
+        updated_at=_moment(fact.noted_at),
+        score=score,
+    )
+
+
+def _facets(fact: Fact) -> dict[str, Any]:
+    return {"kind": fact.kind, "subject": fact.subject, "private": fact.private, "core": fact.core}
+
+
+def _expired(fact: Fact) -> bool:
+    return fact.expires_at is not None and fact.expires_at <= time.time()
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, timezone.utc)
+
+
+def _matches(fact: Fact, wanted: Mapping[str, Any] | None) -> bool:
+    have = {**_facets(fact), **_item(fact, None).value, "private": fact.private}
+    return all(_compares(have.get(key), condition) for key, condition in (wanted or {}).items())
+
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+
+
+def _compares(have: Any, condition: Any) -> bool:
+    if isinstance(condition, Mapping) and any(str(key).startswith("$") for key in condition):
+        if unknown := condition.keys() - _OPERATORS.keys():
+            raise MemoryInputError(f"unknown operator in a filter: {min(unknown)}; there are {[*_OPERATORS]}")
+        try:
+            return all(_OPERATORS[name](have, value) for name, value in condition.items())
+        except TypeError:  # None is not above or below anything
+            return False
+    return bool(have == condition)
+
+
+__all__ = ["FactStore", "namespace_of"]
