@@ -39,7 +39,7 @@ class NotBorne(Exception):
 def grounded(content: str, quote: str, said: Sequence[str], *, about_user: bool) -> Grounded:
     """The note as far as ``said``, the user's messages, bears it out, the newest first.
 
-    ``about_user``: its kind has one truth about the user, so that what is said of others is none.
+    ``about_user``: its kind is about the user, so that what is said of others is none of it.
     Raises NotBorne.
     """
     content = " ".join(content.split())
@@ -49,6 +49,12 @@ def grounded(content: str, quote: str, said: Sequence[str], *, about_user: bool)
             if place is not None:
                 return _weighed(content, said[i], *place, i, about_user)
     raise NotBorne("the words it rests on were not said")
+
+
+def was_said(words: str, message: str) -> bool:
+    """Whether ``words`` stand in ``message``, spaces, marks, case and width aside."""
+    wanted = _squeezed(words)[0]
+    return bool(wanted) and wanted in _squeezed(message)[0]
 
 
 def _weighed(content: str, message: str, start: int, end: int, i: int, about_user: bool) -> Grounded:
@@ -67,9 +73,11 @@ def _weighed(content: str, message: str, start: int, end: int, i: int, about_use
     text = next(
         (content for part in (clause, _sentence(message, start, end)) if _says_no_more(content, part)), clause
     )
+    if text is not content and not _much_said(content, message):
+        raise NotBorne("it says something else than the words it rests on")
     if len(text) > LONGEST:
         raise NotBorne("it is no single fact, but a text")
-    if not _squeezed(text)[0]:
+    if not any(c.isalpha() for c in text):
         raise NotBorne("nothing is said in it")
     return Grounded(text, clause, i)
 
@@ -197,6 +205,13 @@ def _says_no_more(content: str, clause: str) -> bool:
     return True
 
 
+def _much_said(content: str, message: str) -> bool:
+    """Whether at least half of the words of ``content`` are those of ``message``."""
+    said = set(_tokens(message))
+    words = [token for token in _tokens(content) if token not in _FREE and token not in _FREE_WORDS]
+    return not words or 2 * sum(word in said for word in words) >= len(words)
+
+
 def _unsaid_name(content: str, message: str) -> bool:
     known = set(_tokens(message))
     if any(
@@ -212,4 +227,4 @@ def _unsaid_name(content: str, message: str) -> bool:
     return False
 
 
-__all__ = ["LONGEST", "Grounded", "NotBorne", "grounded"]
+__all__ = ["LONGEST", "Grounded", "NotBorne", "grounded", "was_said"]

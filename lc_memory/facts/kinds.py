@@ -26,6 +26,8 @@ class NoteKind:
     """Stands in every prompt. None: where there is only one of the kind, so that they cannot pile up."""
     days: float | None = None
     """How long it holds. None: until something else is said."""
+    others: bool = False
+    """May be about others than the user, such as his family. False: what is said of others is dropped."""
     zh: str = ""
     zh_about: str = ""
     """The same in Chinese, for a Chinese conversation."""
@@ -45,7 +47,9 @@ DEFAULT_KINDS: tuple[NoteKind, ...] = (
     NoteKind("name", "what the user is called", zh="姓名", zh_about="用户怎么称呼"),
     NoteKind("home", "where the user lives", zh="所在地", zh_about="用户住在哪里"),
     NoteKind("work", "job, employer, studies", zh="工作", zh_about="职业、单位、学业"),
-    NoteKind("family", "who belongs to the user, pets too", True, zh="家人", zh_about="家庭成员、宠物"),
+    NoteKind(
+        "family", "who belongs to the user, pets too", True, others=True, zh="家人", zh_about="家庭成员、宠物"
+    ),
     NoteKind("preference", "what the user likes or dislikes", True, zh="偏好", zh_about="喜欢或不喜欢什么"),
     NoteKind(
         "health",
@@ -62,7 +66,7 @@ DEFAULT_KINDS: tuple[NoteKind, ...] = (
     ),
     NoteKind("budget", "the sum to be spent", zh="预算", zh_about="能花多少钱"),
     NoteKind("plan", "a decision or a goal", True, days=365, zh="计划", zh_about="已定的打算、目标"),
-    NoteKind("date", "birthdays, anniversaries", True, zh="日子", zh_about="生日、纪念日"),
+    NoteKind("date", "birthdays, anniversaries", True, others=True, zh="日子", zh_about="生日、纪念日"),
 )
 
 Kinds: TypeAlias = Sequence[NoteKind | str] | Mapping[str, str]

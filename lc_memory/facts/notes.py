@@ -25,9 +25,16 @@ from pydantic import BaseModel, Field
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts.asking import answer_schema, ask, question
-from lc_memory.facts.evidence import NotBorne, grounded
+from lc_memory.facts.evidence import NotBorne, grounded, was_said
 from lc_memory.facts.kinds import Kinds, NoteKind, kind_named, kinds_of, subject_of
-from lc_memory.facts.privacy import PrivacyMode, has_blanks, kinds_in_words, private_in, redacted
+from lc_memory.facts.privacy import (
+    PrivacyMode,
+    has_blanks,
+    kinds_in_words,
+    private_in,
+    redacted,
+    without_blanks,
+)
 from lc_memory.messages import messages_to_lc
 from lc_memory.remember import said_to_remember
 from lc_memory.wording import language_of
@@ -167,10 +174,14 @@ def _weighed(
         for words in (fields["content"], fields["subject"]):
             if found := private_in(words):
                 raise NotBorne(f"private: {kinds_in_words(found)}")
-    borne = grounded(fields["content"], fields["quote"], said, about_user=not kind.several)
-    if has_blanks(f"{borne.text} {borne.quote}") and privacy == "refuse":
+    borne = grounded(fields["content"], fields["quote"], said, about_user=not kind.others)
+    if has_blanks(f"{borne.text} {borne.quote}") and (
+        privacy == "refuse" or not any(c.isalpha() for c in without_blanks(borne.text))
+    ):
         raise NotBorne("private data stood in it")
-    subject = subject_of(borne.text) or fields["subject"].strip()[:60] or None
+    subject = subject_of(borne.text)
+    if subject is None and was_said(fields["subject"], said[borne.message]):
+        subject = " ".join(fields["subject"].split())[:60].casefold()
     return MemoryNote(
         kind=kind.name,
         content=borne.text,
