@@ -48,10 +48,12 @@ def test_the_help_of_the_command_line_loads_no_langchain() -> None:
 # ---------------------------------------------------------------- one way
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """The full names of all modules a file imports, those inside functions and for type checkers too."""
+def imports_of(path: Path, *, at_once: bool = False) -> Iterator[str]:
+    """The full names of all modules a file imports, those inside functions and for type checkers too;
+    ``at_once``: only of those it needs to be imported itself."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"), path)):
+    tree = ast.parse(path.read_text("utf-8"), path)
+    for node in tree.body if at_once else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -81,6 +83,8 @@ def within(name: str, parts: set[str]) -> bool:
     return any(name == part or name.startswith(f"{part}.") for part in parts)
 
 
+# Stands on a Memory as the command line does, and nothing below knows it.
+ABOVE = {"lc_memory/facts/tools.py"}
 LOW = {f"lc_memory.{name}" for name in ("errors", "messages", "tokens", "wording", "remember")}
 
 ALLOWED = [
@@ -103,12 +107,14 @@ ALLOWED = [
 def test_what_lies_below_knows_nothing_of_what_lies_above(what: str, may_know: set[str]) -> None:
     known = known_to(what)
     assert known, f"{what} is gone: take it out of the table"
-    too_much = {f: sorted(n for n in names if not within(n, may_know)) for f, names in known.items()}
+    below = {f: names for f, names in known.items() if f not in ABOVE}
+    too_much = {f: sorted(n for n in names if not within(n, may_know)) for f, names in below.items()}
     assert {f: names for f, names in too_much.items() if names} == {}
 
 
 def test_only_the_command_line_and_the_script_know_themselves() -> None:
     above = {"lc_memory.cli", "lc_memory.script", "lc_memory.__main__", "lc_memory.agent", "lc_memory.integrations"}
+    above |= {f.removesuffix(".py").replace("/", ".") for f in ABOVE}
     at_the_top = {
         f for f, names in known_to("lc_memory").items() if any(within(name, above) for name in names)
     }  # fmt: skip
@@ -120,3 +126,23 @@ def test_the_original_memory_is_known_to_nobody() -> None:
     # The adapter works with anything that has its calls, and needs no class of it.
     knowing = {f for f, names in known_to("lc_memory").items() if any(within(n, {"legacy_memory"}) for n in names)}
     assert knowing == set()
+
+
+def test_no_two_modules_need_each_other_to_be_imported() -> None:
+    needs = {}
+    for file in sorted((ROOT / "lc_memory").rglob("*.py")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        needs[name] = set(imports_of(file, at_once=True))
+    done: set[str] = set()
+
+    def visit(name: str, way: tuple[str, ...]) -> None:
+        assert name not in way, " -> ".join([*way[way.index(name) :], name])
+        if name not in done:
+            # A package that hands out what its modules define is imported with them.
+            for other in sorted((needs[name] & needs.keys()) - {name.rpartition(".")[0]}):
+                visit(other, (*way, name))
+            done.add(name)
+
+    for name in needs:
+        visit(name, ())
