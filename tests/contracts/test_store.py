@@ -300,6 +300,18 @@ def test_a_summary_cannot_cover_turns_that_are_not_there(store: Store) -> None:
     assert not store.commit_summary(SessionKey("none"), "sum", 0, based_on=Snapshot(0, None, 0, ()))
 
 
+def test_what_is_kept_of_covered_turns_comes_with_the_summary_and_goes_with_the_session(store: Store) -> None:
+    store.append(KEY, say("a"))
+    kept = [{"role": "system", "content": "简短\x00 \ud83d"}]
+    assert store.commit_summary(KEY, "sum", 1, based_on=store.load(KEY), kept=kept)
+    assert store.load(KEY).kept == tuple(kept)
+    store.append(KEY, say("b"))
+    assert store.load(KEY).kept == tuple(kept)
+    store.clear(KEY)
+    store.append(KEY, say("c"))
+    assert store.load(KEY).kept == ()
+
+
 def test_turns_can_be_covered_without_a_summary(store: Store) -> None:
     for n in range(3):
         store.append(KEY, say(str(n)))
