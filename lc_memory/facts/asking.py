@@ -112,11 +112,11 @@ def ask(
             ValidationError,
             json.JSONDecodeError,
         ) as error:  # raised where a client reads the JSON itself
-            text, notes = "", None
-            why = type(error).__name__
+            text = _unread(error)
+            notes = notes_in(text)
         if notes is not None:
             return notes
-        why = why or ("it is empty" if not text.strip() else "it is not the JSON that was asked for")
+        why = "it is empty" if not text.strip() else "it is not the JSON that was asked for"
     raise NotesFailed(f"the model's answer could not be read as notes, asked twice: {why}")
 
 
@@ -187,6 +187,19 @@ def _asking_for_json(schema: type[BaseModel]) -> Runnable[Any, Any]:
 
 
 # ---------------------------------------------------------------- reading an answer
+
+
+def _unread(error: Exception) -> str:
+    """The answer that could not be read, as far as the error has it. Not every service that is asked for a
+    schema enforces it."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.doc
+    given = (
+        [e["input"] for e in error.errors() if isinstance(e["input"], str)]
+        if isinstance(error, ValidationError)
+        else []
+    )
+    return given[0] if given else ""
 
 
 def _first_read(texts: Sequence[str]) -> tuple[str, list[dict[str, Any]] | None]:
