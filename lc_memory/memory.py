@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
@@ -23,6 +24,7 @@ from .context import message_counter
 from .errors import MemoryInputError
 from .explain import Explanation
 from .facts.core import CoreFacts
+from .longterm import LongTermCalls, long_term
 from .managers import ManagerPerSession, OneManager
 from .messages import Message
 from .session import Session
@@ -32,6 +34,9 @@ from .store import Forgotten, SessionInfo, SessionKey, open_store
 from .stored import Settings, StoredSessions
 from .summary import Summariser
 from .turn import human_message
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 SPECS = [
     ConfigurableFieldSpec(
@@ -53,7 +58,7 @@ SPECS = [
 ]
 
 
-class Memory:
+class Memory(LongTermCalls):
     """A memory for LCEL chains.
 
     ``Memory(manager)`` puts one dict-based manager, which is one conversation, at the head of a chain;
@@ -112,6 +117,10 @@ class Memory:
         history_key: str = "history",
         session_wait: float = 60.0,
         cached_sessions: int = 1024,
+        recall: Sequence[str] = ("facts", "turns"),
+        recall_k: int = 4,
+        embedding: str | Embeddings = "local",
+        chroma: Any = None,
     ) -> Memory:
         """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used.
 
@@ -124,6 +133,12 @@ class Memory:
         ``token_counter``: a chat model, or a function of a list of messages, as LangChain's trim_messages
         takes them; the default needs no download and errs on the high side.
         ``cached_sessions``: how many sessions are kept at hand in this process.
+        ``recall``: what of earlier is brought into a prompt where it bears on the question, at most
+        ``recall_k`` of it: "facts", and "turns" that have left the window or are of other sessions of the
+        user. With ``()`` nothing is, and no index is kept.
+        ``embedding``: "local" (needs nothing), "e5", "openai", "chroma", or a LangChain Embeddings.
+        ``chroma``: where the vectors lie. None: in a folder beside the store, for one process at a time;
+        ``http://host:port`` of a ``chroma run``, or ``cloud://TENANT/DATABASE``, for several.
         """
         if window < 1:
             raise MemoryInputError(f"window={window}: at least one turn has to stay in the prompt")
@@ -138,7 +153,9 @@ class Memory:
             summarise=None if summarizer is None else Summariser(summarizer, summary_chars),
         )
         memory = cls.__new__(cls)
-        stored = StoredSessions(lambda: open_store(where), settings, None, cached_sessions)
+        stored = StoredSessions(lambda: open_store(where), settings, cached_sessions)
+        memory._longterm = long_term(where, stored, recall, recall_k, embedding, chroma)
+        stored.recall = memory._longterm
         memory._setup(stored, question_key, history_key, session_wait)
         return memory
 
@@ -185,6 +202,8 @@ class Memory:
         stored.background.wait()  # a summary under way would come back with what it was made from
         forgotten = stored.store.forget(user_id=user_id, session_id=session_id)
         stored.drop()
+        if self._longterm is not None:
+            self._longterm.forgotten()
         return forgotten
 
     def _clear(self, key: SessionKey) -> Forgotten:
@@ -192,7 +211,9 @@ class Memory:
         stored.background.wait()
         forgotten = stored.store.clear(key)
         stored.drop()
-        return forgotten
+        if self._longterm is not None:
+            self._longterm.forgotten()
+        return replace(forgotten, wiped=stored.store.wipe())
 
     def _stored(self, what: str) -> StoredSessions:
         if not isinstance(self._sessions, StoredSessions):
@@ -200,7 +221,7 @@ class Memory:
         return self._sessions
 
     def flush(self) -> None:
-        """Wait for what runs in the background: summaries that are being made."""
+        """Wait for what runs in the background: summaries that are made, turns that are indexed."""
         if isinstance(self._sessions, StoredSessions):
             self._sessions.background.wait()
 

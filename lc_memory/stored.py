@@ -49,6 +49,14 @@ class Recall(Protocol):
         """What does not work as it should, for people."""
         ...
 
+    def close(self) -> None:
+        """Begin to stop: what runs in the background ends at its next step."""
+        ...
+
+    def closed(self) -> None:
+        """Nothing runs any more: let go of files and connections."""
+        ...
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -309,11 +317,12 @@ class StoredSessions:
     """The sessions of one store, the ones used last kept at hand."""
 
     def __init__(
-        self, store: Callable[[], Store], settings: Settings, recall: Recall | None, cached: int
+        self, store: Callable[[], Store], settings: Settings, cached: int
     ) -> None:
         self._open = store
         self._settings = settings
-        self._recall = recall
+        self.recall: Recall | None = None
+        """Given before the first conversation; None: nothing is recalled."""
         self._cached = cached
         self._sessions: OrderedDict[SessionKey, StoredSession] = OrderedDict()
         self._store: Store | None = None
@@ -338,7 +347,7 @@ class StoredSessions:
             session = self._sessions.get(key)
             if session is None:
                 session = StoredSession(
-                    key, lambda: self.store, self._settings, self.background, self._recall
+                    key, lambda: self.store, self._settings, self.background, self.recall
                 )
                 self._sessions[key] = session
                 if len(self._sessions) > self._cached:
@@ -353,7 +362,11 @@ class StoredSessions:
             self._sessions.clear()
 
     def close(self) -> None:
+        if self.recall is not None:
+            self.recall.close()
         self.background.close()
+        if self.recall is not None:
+            self.recall.closed()
         self.drop()
         if self._store is not None:
             self._store.close()

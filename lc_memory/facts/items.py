@@ -1,4 +1,4 @@
-"""Memories as the indexes know them: an id for each row of the store, and the list of what they have to follow.
+"""Memories as the indexes know them: an id for each row, and the list of what is still to be followed.
 
 ``f12`` is the fact of row 12, ``t12`` the turn of row 12. Rows are never given twice, so an entry that was
 left behind in an index can never come to stand for another memory.

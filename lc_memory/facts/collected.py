@@ -1,0 +1,128 @@
+"""Which collection holds the vectors, and of which embedding they are.
+
+It stands in the store's database, so that all processes switch together when another collection takes its
+place. The embedding is known by its fingerprint: vectors of two embeddings in one collection would give no
+error, and recall that is noise.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from sqlalchemy import text
+
+from lc_memory.errors import EmbeddingMismatchError, EmbeddingUnavailableError, LCMemoryError
+from lc_memory.facts.recall import LOCAL, Scale
+from lc_memory.models.embeddings import LocalEmbeddings
+from lc_memory.store.database import Database
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A collection and the embedding that its vectors are of."""
+
+    collection: str
+    fingerprint: str
+    mean: float
+    spread: float
+
+    @property
+    def scale(self) -> Scale:
+        return Scale(self.mean, self.spread)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.fingerprint.rsplit("/", 2)[1])
+
+
+class Checked(Embeddings):
+    """An embedding whose vectors fit, or which says what is wrong. A service may change its model."""
+
+    def __init__(self, inner: Embeddings, about: Collected) -> None:
+        self.inner = inner
+        self._about = about
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        vectors = self._call(lambda: self.inner.embed_documents(texts))
+        if len(vectors) != len(texts):
+            raise EmbeddingUnavailableError(f"{len(texts)} texts were embedded into {len(vectors)} vectors")
+        for vector in vectors:
+            self._check(vector)
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        vector = self._call(lambda: self.inner.embed_query(text))
+        self._check(vector)
+        return vector
+
+    def _call(self, embed: Callable[[], Any]) -> Any:
+        try:
+            return embed()
+        except LCMemoryError:
+            raise
+        except Exception as error:
+            raise EmbeddingUnavailableError(
+                f"{type(self.inner).__name__} failed ({type(error).__name__}: {error}). Check its settings"
+            ) from error
+
+    def _check(self, vector: list[float]) -> None:
+        if len(vector) != self._about.dimension:
+            raise EmbeddingMismatchError(
+                f"the embedding gives vectors of {len(vector)} numbers, and the index holds such of "
+                f"{self._about.dimension} ({self._about.fingerprint}). If it was changed on purpose, run: "
+                "lc-memory reindex"
+            )
+
+
+_META_GET = text("SELECT value FROM lcm_meta WHERE name = :name")
+_META_PUT = text("INSERT INTO lcm_meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO ")
+ACTIVE, NEXT = "index", "index_next"
+
+
+def recorded(database: Database, name: str = ACTIVE) -> Collected | None:
+    """The collection that is in use (or, NEXT, the one that a reindex is filling)."""
+    with database.read() as connection:
+        value = connection.execute(_META_GET, {"name": name}).scalar()
+    return None if value is None else Collected(**json.loads(value))
+
+
+def record(database: Database, about: Collected, name: str = ACTIVE) -> Collected:
+    """Note a collection where none is noted; the one that is noted then (another process may be first)."""
+    with database.write() as connection:
+        put = text(_META_PUT.text + "NOTHING")
+        connection.execute(put, {"name": name, "value": json.dumps(asdict(about))})
+    found = recorded(database, name)
+    return about if found is None else found
+
+
+def switch(database: Database) -> None:
+    """The collection that was being filled takes the place of the one in use, for all processes."""
+    with database.write() as connection:
+        connection.execute(text("DELETE FROM lcm_meta WHERE name = 'index'"))
+        connection.execute(text("UPDATE lcm_meta SET name = 'index' WHERE name = 'index_next'"))
+
+
+def abandon(database: Database) -> None:
+    """The collection that was being filled is not wanted any more."""
+    with database.write() as connection:
+        connection.execute(text("DELETE FROM lcm_meta WHERE name = 'index_next'"))
+
+
+def collected(embedding: Embeddings, space: str) -> Collected:
+    """A new collection for an embedding. Measures it, with 22 sentences."""
+    scale = LOCAL
+    if not isinstance(embedding, LocalEmbeddings):
+        from lc_memory.facts.scale import measure
+
+        try:
+            scale = measure(embedding)
+        except LCMemoryError:
+            raise
+        except Exception as error:
+            raise EmbeddingUnavailableError(f"{type(embedding).__name__} failed: {error}") from error
+    return Collected(f"lc_memory-{uuid.uuid4().hex[:12]}", space, scale.mean, scale.spread)

@@ -1,0 +1,153 @@
+"""The two indexes follow the store: new facts and turns, changed ones, retired ones, erased ones.
+
+The store says what is to be done: the ledger's unindexed facts, the turns that are pending, and the list of
+what the vectors have still to look at (:mod:`lc_memory.facts.items`). Everything may be done twice, and is
+marked as done after it was, so a process that dies leaves nothing out. Words are written first: they are in
+the store's own database and always can be. What the vector index does not take goes on the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sqlalchemy import bindparam, text
+
+from lc_memory.errors import FactIndexError
+from lc_memory.facts import Fact, items
+from lc_memory.facts.index import BATCH, Item, VectorIndex
+from lc_memory.facts.lexical import LexicalItem
+from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
+from lc_memory.facts.texts import fact_entries, texts, turn_entries
+from lc_memory.facts.vectors import Vectors
+from lc_memory.store import Turn
+from lc_memory.store.backlog import StoredTurn
+from lc_memory.store.sql import SqlStore
+
+_TURNS_AT_ONCE = 64
+
+_Entries = tuple[Item, LexicalItem]
+
+
+class Follower:
+    """Brings both indexes up to the store. Safe to use from several threads and processes."""
+
+    def __init__(self, store: SqlStore, vectors: Vectors, stopping: Callable[[], bool]) -> None:
+        self._store = store
+        self._vectors = vectors
+        self._stopping = stopping
+        self._lexical = DatabaseLexicalIndex()
+
+    # ------------------------------------------------------------ new things
+
+    def facts(self, *, wait: bool = True) -> None:
+        """Index the facts that are new or changed, and let those go that are history."""
+        ledger = self._store.ledger()
+        while facts := ledger.unindexed(BATCH):
+            kept = [entries for fact in facts if (entries := fact_entries(fact)) is not None]
+            staying = {item.id for item, _ in kept}
+            gone = [fact for fact in facts if items.fact_item(fact.row) not in staying]
+            self._write_words(kept, "lcm_facts", gone)
+            self._write_vectors(kept, [items.fact_item(fact.row) for fact in gone])
+            ledger.mark_indexed(facts)
+            if not wait or self._stopping():
+                return
+
+    def turns(self) -> None:
+        """Index the turns that are pending."""
+        backlog = self._store.backlog()
+        while turns := backlog.pending("index", limit=_TURNS_AT_ONCE):
+            kept = self.entries_of_turns(turns)
+            self._write_words(kept, "lcm_turns", ())
+            self._write_vectors(kept, ())
+            backlog.advance("index", turns)
+            if self._stopping():
+                return
+
+    def _write_words(self, kept: Sequence[_Entries], table: str, gone: Iterable[Fact]) -> None:
+        with self._store.database.write() as connection:
+            # What was erased since it was read must not come back: on PostgreSQL the rows are held, so
+            # that an erasure under way comes after this and takes the words along.
+            lock = "" if connection.dialect.name == "sqlite" else " FOR SHARE"
+            there = text(f"SELECT id FROM {table} WHERE id IN :rows{lock}").bindparams(
+                bindparam("rows", expanding=True)
+            )
+            rows = [item.row for item, _ in kept]
+            alive = set(connection.execute(there, {"rows": rows}).scalars()) if rows else set()
+            for owner, words in texts([e for e in kept if e[0].row in alive]).items():
+                self._lexical.add(connection, owner, words)
+            for fact in gone:
+                self._lexical.remove(connection, fact.owner, [items.fact_item(fact.row)])
+
+    def _write_vectors(self, kept: Sequence[_Entries], gone: Sequence[str]) -> None:
+        def write(index: VectorIndex) -> None:
+            index.put([item for item, _ in kept])
+            index.remove(gone)
+
+        if not kept and not gone:
+            return
+        try:
+            self._vectors.use(write)
+        except FactIndexError:
+            with self._store.database.write() as connection:
+                items.put_on_list(connection, [*(item.id for item, _ in kept), *gone])
+            return
+        # Erased while it was written: another process's erasure may have come and gone in between.
+        there = self._wanted([item.id for item, _ in kept])
+        lost = [item.id for item, _ in kept if item.id not in there]
+        if lost:
+            with self._store.database.write() as connection:
+                items.put_on_list(connection, lost)
+
+    # ------------------------------------------------------------ what is on the list
+
+    def listed(self, *, anyway: bool = False) -> None:
+        """Work off the list of what the vector index has to look at. FactIndexError where it cannot."""
+        while True:
+            with self._store.database.read() as connection:
+                entries = items.listed(connection, BATCH)
+            if not entries:
+                return
+            self._renew([item for _, item in entries], anyway=anyway)
+            with self._store.database.write() as connection:
+                items.take_off_list(connection, [entry for entry, _ in entries])
+            if self._stopping():
+                return
+
+    def _renew(self, ids: Sequence[str], *, anyway: bool = False) -> None:
+        there = self._wanted(ids)
+        history, _ = items.rows_of(i for i in ids if i not in there)
+        retired = {items.fact_item(row) for row in self._store.ledger().by_row(history)}
+        erased = [i for i in dict.fromkeys(ids) if i not in there and i not in retired]
+
+        def renew(index: VectorIndex) -> None:
+            index.put(list(there.values()))
+            index.remove(sorted(retired))
+            index.remove(erased, purge=True)
+
+        self._vectors.use(renew, anyway=anyway)
+
+    def _wanted(self, ids: Iterable[str]) -> dict[str, Item]:
+        """Of these items those that the vector index should have, as they are now."""
+        facts, turns = items.rows_of(ids)
+        found = [fact_entries(fact) for fact in self._store.ledger().by_row(facts).values()]
+        stored = sorted(
+            self._store.backlog().by_row(turns).values(), key=lambda s: (s.session_row, s.turn.seq)
+        )
+        return {e[0].id: e[0] for e in [*found, *self.entries_of_turns(stored)] if e is not None}
+
+    def entries_of_turns(self, turns: Sequence[StoredTurn]) -> list[_Entries]:
+        """Index entries of turns that come session by session, in order."""
+        entries = []
+        before: StoredTurn | None = None
+        for stored in turns:
+            entry = turn_entries(stored, self._previous(stored, before))
+            if entry is not None:
+                entries.append(entry)
+            before = stored
+        return entries
+
+    def _previous(self, stored: StoredTurn, before: StoredTurn | None) -> Turn | None:
+        seq = stored.turn.seq - 1
+        if before is not None and before.session_row == stored.session_row and before.turn.seq == seq:
+            return before.turn
+        return next(self._store.turns(stored.key, start=seq, limit=1), None) if seq else None

@@ -1,0 +1,42 @@
+"""One user's facts behind the calls of a dict-based manager's long-term part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lc_memory.errors import FactIndexError
+from lc_memory.facts.longterm import LongTerm
+from lc_memory.store.sql import SqlStore
+
+
+class UserFacts:
+    """``add_fact``, ``recall`` and ``delete``, as ``legacy_memory.LongTermMemory`` has them.
+
+    Got by :meth:`Memory.facts_for`; a manager gets the facts by ``manager.ltm = memory.facts_for("u1")``.
+    Where the vector index cannot be had, ``recall`` goes by words alone, with one warning.
+    """
+
+    def __init__(self, owner: str, store: Callable[[], SqlStore], longterm: LongTerm) -> None:
+        self._owner = owner
+        self._store = store
+        self._longterm = longterm
+
+    def add_fact(self, text: str, fid: str, private: bool = False) -> None:
+        """Keep ``text`` under ``fid``; one that has this id is written over."""
+        self._store().ledger().add(self._owner, text, fact_id=fid, private=private)
+        self._longterm.noted()
+
+    def recall(self, query: str, k: int = 3, include_private: bool = False) -> list[str]:
+        """Of the user's facts at most ``k`` that bear on ``query``, best first."""
+        try:
+            found = self._longterm.find(
+                self._owner, query or "", k, sources=("facts",), include_private=include_private
+            )
+        except FactIndexError:
+            return []
+        return [one.text for one in found]
+
+    def delete(self, fid: str) -> None:
+        """Erase a fact; one that is not there is no error."""
+        if self._store().ledger().remove(self._owner, [fid]):
+            self._longterm.noted()

@@ -1,0 +1,339 @@
+"""The vectors of facts and turns: one Chroma collection, cosine, which can always be built anew.
+
+Each entry has the item's id and text, and as metadata ``scope`` (whose it is, and whether private: one
+value, because each further condition of a filter costs Chroma as much again as the first), ``source``,
+``kind``, ``session``, ``row`` and ``revision``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from langchain_core.embeddings import Embeddings
+
+from lc_memory.errors import EmbeddingMismatchError
+from lc_memory.facts.chroma import ChromaHome
+from lc_memory.facts.collected import Checked, Collected, collected, record, recorded
+from lc_memory.models.embeddings import fingerprint, same_embedding
+from lc_memory.store.database import Database
+from lc_memory.store.text import digest
+
+if TYPE_CHECKING:
+    from chromadb import Collection
+    from langchain_core.documents import Document
+
+BATCH = 256
+"""So many texts are embedded and written at once; far below Chroma's own limit (5,461 entries a call)."""
+
+_WIDEST = 256  # entries that a search reads and throws away rather than filter; see nearest()
+_SPARE = 1.3
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A memory as the vector index holds it."""
+
+    id: str
+    owner: str
+    source: str
+    """"fact" or "turn"."""
+    text: str
+    """What is embedded."""
+    row: int
+    revision: int = 1
+    private: bool = False
+    kind: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True)
+class Near:
+    id: str
+    cosine: float
+    """-1 to 1."""
+
+
+def scope(owner: str, *, private: bool = False) -> str:
+    """The value by which an owner's entries are found. Of fixed length, whatever the owner is called."""
+    return digest(owner).hex() + ("-private" if private else "")
+
+
+class VectorIndex:
+    """One collection, open. Made by :func:`open_index`. Safe to use from several threads.
+
+    Errors: EmbeddingUnavailableError and EmbeddingMismatchError for the embedding,
+    :class:`~lc_memory.facts.chroma.LostIndexError` where files are broken or gone, else FactIndexError.
+    """
+
+    def __init__(self, home: ChromaHome, embedding: Embeddings, about: Collected) -> None:
+        self.home = home
+        self.about = about
+        self._embedding = Checked(embedding, about)
+        self._gate = Gate()
+        self._connect()
+
+    def _connect(self) -> None:
+        from langchain_chroma import Chroma
+
+        client = self._client = self.home.connect()
+        try:
+            with self.home.errors():
+                self._collection: Collection = client.get_or_create_collection(
+                    self.about.collection,
+                    embedding_function=None,
+                    configuration={"hnsw": {"space": "cosine"}},
+                    metadata={"embedding": self.about.fingerprint},
+                )
+                self._entries = self._collection.count()
+                self._batch = min(BATCH, client.get_max_batch_size())
+                self._chroma = Chroma(
+                    self.about.collection,
+                    self._embedding,
+                    client=client,
+                    collection_configuration={"hnsw": {"space": "cosine"}},
+                )
+        except BaseException:
+            self.home.close()
+            raise
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[None]:
+        with self._gate, self.home.errors():
+            self.home.check()
+            yield
+
+    # ------------------------------------------------------------ writing
+
+    def put(self, items: Sequence[Item]) -> None:
+        """Take in items, or write them over."""
+        for some in _slices(list({item.id: item for item in items}.values()), self._batch):
+            with self._using():
+                self.home.check_room()
+                self._chroma.add_texts(
+                    [item.text for item in some],
+                    [_metadata(item) for item in some],
+                    [item.id for item in some],
+                )
+                self._entries += len(some)
+
+    def remove(self, ids: Sequence[str], *, purge: bool = False) -> None:
+        """Let items go; those that are not there are no error.
+
+        ``purge``: and leave nothing of them in the files. Chroma only marks vectors as deleted, so each is
+        first written over with noise; then the files are written out and the database is vacuumed (a
+        second, and more for a large folder). On a server that last part is its operator's: ``chroma vacuum``.
+        """
+        self.home.check_room()
+        found: list[str] = []
+        for some in _slices(list(ids), self._batch):
+            with self._using():
+                found += self._collection.get(some, include=[])["ids"]
+        if found and purge and self.home.files:
+            with self._gate.alone(), self.home.errors():
+                # Chroma writes its vectors out after a thousand changes, and now is to do so at once. It
+                # heeds this setting when it opens a collection.
+                self._sync_after(2)
+                self._overwrite(found)
+                self._delete(found)
+                self._sync_after(_USUAL_SYNC)
+                self.home.close()
+                self.home.purge()
+                self._connect()
+        elif found:
+            with self._using():
+                if purge:
+                    self._overwrite(found)
+                self._delete(found)
+
+    def _sync_after(self, changes: int) -> None:
+        self._collection.modify(configuration={"hnsw": {"sync_threshold": changes}})
+        self.home.close()
+        self._connect()
+
+    def _overwrite(self, ids: list[str]) -> None:
+        noise = random.Random(0)  # another vector for each: equal ones by the thousand cost Chroma minutes
+        for some in _slices(ids, self._batch):
+            vectors: list[Sequence[float] | Sequence[int]] = [
+                [noise.gauss(0, 1) for _ in range(self.about.dimension)] for _ in some
+            ]
+            self._collection.upsert(
+                some,
+                embeddings=vectors,
+                documents=["-" for _ in some],
+                metadatas=[{"scope": "-"} for _ in some],
+            )
+
+    def _delete(self, ids: list[str]) -> None:
+        for some in _slices(ids, self._batch):
+            self._collection.delete(some)
+        self._entries = max(0, self._entries - len(ids))
+
+    # ------------------------------------------------------------ reading
+
+    def nearest(
+        self,
+        query: str,
+        owner: str,
+        limit: int,
+        *,
+        sources: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
+        include_private: bool = False,
+        owned: int = 0,
+    ) -> list[Near]:
+        """The owner's ``limit`` entries nearest to the question, which is embedded for it.
+
+        ``owned``: about how many entries the owner has. A filter takes Chroma time for each entry that it
+        lets through (half a second for 50,000). Where the owner has a good part of all, the nearest of
+        everybody are read in their order instead, until ``limit`` of the owner's are among them, which are
+        the same ones; where that does not come about, the filter is used.
+        """
+        vector = self._embedding.embed_query(query)
+        scopes = [scope(owner)] + ([scope(owner, private=True)] if include_private else [])
+        fetch = math.ceil(limit * _SPARE * self._entries / owned) if owned else _WIDEST + 1
+        with self._using():
+            if kinds is None and sources is None and fetch <= _WIDEST:
+                found = self._search(vector, max(fetch, limit), None)
+                mine = [hit for hit in found if hit[0].metadata.get("scope") in scopes]
+                if len(mine) >= limit or len(found) < fetch:
+                    return _near(mine[:limit])
+            return _near(self._search(vector, limit, _where(scopes, sources, kinds)))
+
+    def _search(self, vector: list[float], n: int, where: Any) -> list[tuple[Document, float]]:
+        return self._chroma.similarity_search_by_vector_with_relevance_scores(vector, n, filter=where)
+
+    def revisions(self, ids: Sequence[str]) -> dict[str, int]:
+        """Which of these items are there, and in which revision."""
+        with self._using():
+            found = self._collection.get(list(ids), include=["metadatas"])
+        metadatas = found["metadatas"] or []
+        return {
+            item: _number(meta.get("revision") if meta else 0)
+            for item, meta in zip(found["ids"], metadatas, strict=True)
+        }
+
+    def ids(self, page: int = 2000) -> Iterator[list[str]]:
+        """All items, a page at a time."""
+        start = 0
+        while True:
+            with self._using():
+                found = self._collection.get(limit=page, offset=start, include=[])["ids"]
+            if found:
+                yield found
+            if len(found) < page:
+                return
+            start += page
+
+    def count(self) -> int:
+        with self._using():
+            self._entries = self._collection.count()
+        return self._entries
+
+    def probe(self) -> None:
+        """Raise what is wrong with the index or the embedding, if anything is."""
+        self.count()
+        self._embedding.embed_query("Is anybody there?")
+
+    def drop(self, collection: str) -> None:
+        """Delete another collection, which this one has taken the place of."""
+        from chromadb.errors import NotFoundError
+
+        with self._using(), contextlib.suppress(NotFoundError):
+            self._client.delete_collection(collection)
+
+    def close(self) -> None:
+        with self._gate.alone():
+            self.home.close()
+
+
+class Gate:
+    """Many may be inside, or one alone."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._inside -= 1
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._inside)
+            yield
+
+
+def open_index(database: Database, home: ChromaHome, embedding: Embeddings) -> VectorIndex:
+    """The index of this store, made where there is none.
+
+    EmbeddingMismatchError where it was built with another embedding.
+    """
+    space = fingerprint(embedding)
+    about = recorded(database)
+    if about is None:
+        about = record(database, collected(embedding, space))
+    if not same_embedding(about.fingerprint, space):
+        raise EmbeddingMismatchError(
+            f"the index was built with the embedding {about.fingerprint}, and this memory was opened with "
+            f"{space}, whose vectors cannot be compared with those. Open it with the embedding it was built "
+            "with, or move it over: lc-memory reindex --embedding NAME"
+        )
+    return VectorIndex(home, embedding, about)
+
+
+_USUAL_SYNC = 1000  # Chroma's own default
+
+
+def _metadata(item: Item) -> dict[str, Any]:
+    return {
+        "scope": scope(item.owner, private=item.private),
+        "source": item.source,
+        "row": item.row,
+        "revision": item.revision,
+        # Hashes, like the scope: any string is a valid kind, and Chroma does not take all of them.
+        **({} if item.kind is None else {"kind": digest(item.kind).hex()}),
+        **({} if item.session is None else {"session": digest(item.session).hex()}),
+    }
+
+
+def _where(
+    scopes: Sequence[str], sources: Sequence[str] | None, kinds: Sequence[str] | None
+) -> dict[str, Any]:
+    """Chroma refuses an empty filter, an ``$and`` of one, and an empty ``$in``."""
+    clauses = [_one_of("scope", scopes)]
+    if sources is not None:
+        clauses.append(_one_of("source", sorted(sources)))
+    if kinds is not None:
+        clauses.append(_one_of("kind", sorted(digest(kind).hex() for kind in kinds)))
+    return clauses[0] if len(clauses) == 1 else {"$and": clauses}
+
+
+def _one_of(key: str, values: Sequence[str]) -> dict[str, Any]:
+    return {key: values[0]} if len(values) == 1 else {key: {"$in": list(values)}}
+
+
+def _near(found: Sequence[Any]) -> list[Near]:
+    # The id and not the text is what counts: the truth is in the store.
+    return [Near(doc.id, max(-1.0, min(1.0, 1.0 - distance))) for doc, distance in found if doc.id]
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, (int, float)) else 0
+
+
+def _slices(values: list[_T], size: int) -> Iterator[list[_T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]

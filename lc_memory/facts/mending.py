@@ -1,0 +1,116 @@
+"""The vector index compared with the store, entry by entry, and made the same.
+
+This is how a lost index is built anew, how one that drifted is mended, and how a collection of another
+embedding is filled. It can be stopped anywhere: what is there already is not done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, text
+
+from lc_memory.facts import items
+from lc_memory.facts.following import Follower
+from lc_memory.facts.index import VectorIndex
+from lc_memory.facts.texts import fact_entries
+from lc_memory.store.sql import SqlStore
+
+_PAGE = 256
+
+Progress = Callable[[int, int], None]
+"""Called with how many memories are done, and how many there are."""
+
+_CURRENT = text("SELECT id FROM lcm_facts WHERE superseded_by IS NULL AND id IN :rows").bindparams(
+    bindparam("rows", expanding=True)
+)
+_HISTORY = text("SELECT id FROM lcm_facts WHERE superseded_by IS NOT NULL AND id IN :rows").bindparams(
+    bindparam("rows", expanding=True)
+)
+_TURNS = text("SELECT id FROM lcm_turns WHERE id IN :rows").bindparams(bindparam("rows", expanding=True))
+
+
+@dataclass(frozen=True)
+class Mended:
+    """How many entries were missing or out of date, and how many stood for nothing any more."""
+
+    added: int = 0
+    removed: int = 0
+
+
+def expected(store: SqlStore, sources: Sequence[str]) -> int:
+    """How many entries the index should have, as far as it was told."""
+    facts = store.ledger().counts()
+    total, left = store.backlog().counts("index")
+    return (facts.current + facts.expired if "facts" in sources else 0) + (
+        total - left if "turns" in sources else 0
+    )
+
+
+def mend(
+    store: SqlStore,
+    follower: Follower,
+    index: VectorIndex,
+    sources: Sequence[str],
+    *,
+    progress: Progress | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Mended:
+    """Add what the index lacks and remove what it should not have; what was done, also where it stopped."""
+    total = (store.ledger().counts().total if "facts" in sources else 0) + (
+        store.backlog().counts("index")[0] if "turns" in sources else 0
+    )
+    done = added = 0
+
+    def step(n: int) -> None:
+        nonlocal done
+        done += n
+        if progress is not None:
+            progress(min(done, total), total)
+
+    after = 0
+    while "facts" in sources and (facts := store.ledger().iterate(after=after, limit=_PAGE)):
+        entries = [e[0] for fact in facts if (e := fact_entries(fact)) is not None]
+        there = index.revisions([item.id for item in entries])
+        missing = [item for item in entries if there.get(item.id) != item.revision]
+        index.put(missing)
+        added += len(missing)
+        after = facts[-1].row
+        step(len(facts))
+        if stopping():
+            return Mended(added)
+    after = 0
+    while "turns" in sources and (turns := store.backlog().scan(after=after, limit=_PAGE)):
+        there = index.revisions([items.turn_item(stored.row) for stored in turns])
+        absent = [stored for stored in turns if items.turn_item(stored.row) not in there]
+        absent.sort(key=lambda stored: (stored.session_row, stored.turn.seq))
+        found = [item for item, _ in follower.entries_of_turns(absent)]
+        index.put(found)
+        added += len(found)
+        after = turns[-1].row
+        step(len(turns))
+        if stopping():
+            return Mended(added)
+    return Mended(added, _let_go(store, index, sources))
+
+
+def _let_go(store: SqlStore, index: VectorIndex, sources: Sequence[str]) -> int:
+    retired: list[str] = []
+    erased: list[str] = []
+    for page in index.ids():
+        facts, turns = items.rows_of(page)
+        with store.database.read() as connection:
+            current = set(connection.execute(_CURRENT, {"rows": facts}).scalars()) if facts else set()
+            history = set(connection.execute(_HISTORY, {"rows": facts}).scalars()) if facts else set()
+            alive = set(connection.execute(_TURNS, {"rows": turns}).scalars()) if turns else set()
+        wanted = {items.fact_item(row) for row in current} if "facts" in sources else set()
+        if "turns" in sources:
+            wanted |= {items.turn_item(row) for row in alive}
+        known = {items.fact_item(row) for row in current | history}
+        known |= {items.turn_item(row) for row in alive}
+        retired += [item for item in page if item in known and item not in wanted]
+        erased += [item for item in page if item not in known]
+    index.remove(retired)
+    index.remove(erased, purge=True)
+    return len(retired) + len(erased)

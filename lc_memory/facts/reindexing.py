@@ -1,0 +1,62 @@
+"""A new collection is filled while the old one serves, and then takes its place, for all processes at once.
+
+So the index moves to another embedding, or is built anew. What is being filled is noted in the store: a
+reindex that was stopped or killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from langchain_core.embeddings import Embeddings
+
+from lc_memory.facts.chroma import ChromaHome
+from lc_memory.facts.collected import NEXT, Collected, abandon, collected, record, recorded, switch
+from lc_memory.facts.following import Follower
+from lc_memory.facts.index import VectorIndex
+from lc_memory.facts.mending import Progress, mend
+from lc_memory.models.embeddings import fingerprint, same_embedding
+from lc_memory.store.sql import SqlStore
+
+
+def reindex(
+    store: SqlStore,
+    follower: Follower,
+    home: ChromaHome,
+    embedding: Embeddings,
+    sources: Sequence[str],
+    *,
+    progress: Progress | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> int:
+    """Fill a new collection and switch to it. Returns how many entries it has; FactIndexError where it
+    cannot be filled, and then the old one stays in use."""
+    new = _begun(store, home, embedding)
+    index = VectorIndex(home, embedding, new)
+    try:
+        # What is noted meanwhile goes to the old one; each round has less of that to add.
+        while mend(store, follower, index, sources, progress=progress, stopping=stopping).added:
+            if stopping():
+                return index.count()
+        old = recorded(store.database)
+        switch(store.database)
+        mend(store, follower, index, sources)  # what came between the last round and the switch
+        if old is not None:
+            index.drop(old.collection)
+        return index.count()
+    finally:
+        index.close()
+
+
+def _begun(store: SqlStore, home: ChromaHome, embedding: Embeddings) -> Collected:
+    space = fingerprint(embedding)
+    begun = recorded(store.database, NEXT)
+    if begun is not None and not same_embedding(begun.fingerprint, space):
+        abandoned = VectorIndex(home, embedding, begun)
+        try:
+            abandoned.drop(begun.collection)
+        finally:
+            abandoned.close()
+        abandon(store.database)
+        begun = None
+    return begun or record(store.database, collected(embedding, space), NEXT)

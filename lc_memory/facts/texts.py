@@ -1,0 +1,117 @@
+"""Facts and turns as texts: what of them is indexed, and what a prompt shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+
+from lc_memory.facts import Fact
+from lc_memory.facts.index import Item
+from lc_memory.facts.items import fact_item, turn_item
+from lc_memory.facts.lexical import LexicalItem
+from lc_memory.facts.recall import context_of, in_context
+from lc_memory.messages import Message, text_of
+from lc_memory.store import Turn
+from lc_memory.store.backlog import StoredTurn
+from lc_memory.wording import SPEAKERS, language_of
+
+FACT, PRIVATE, TURN = "fact", "private", "turn"
+"""Sources in the lexical index, which has no other filter."""
+
+_ANSWER_CHARS = 500  # of an answer that are embedded: a page of it would drown its question
+_LINE_CHARS = 160  # of each side of a turn, in a prompt
+
+
+def indexable(text: str) -> str | None:
+    """What of a text may enter the indexes: all of it, or nothing (None). The place for a privacy check."""
+    return text if text.strip() else None
+
+
+def said(turn: Turn) -> tuple[str, str]:
+    """Question and answer of a turn, without what tools said between."""
+    questions = [_text(m) for m in turn.messages if m.get("role") == "user"]
+    answers = [t for m in turn.messages if m.get("role") == "assistant" and (t := _text(m))]
+    return "\n".join(q for q in questions if q), answers[-1] if answers else ""
+
+
+def fact_entries(fact: Fact) -> tuple[Item, LexicalItem] | None:
+    """What the two indexes hold of a fact. None: nothing, it is history or must not be indexed."""
+    words = indexable(fact.text)
+    if words is None or fact.superseded_by is not None:
+        return None
+    item = Item(
+        id=fact_item(fact.row),
+        owner=fact.owner,
+        source=FACT,
+        text=words,
+        row=fact.row,
+        revision=fact.revision,
+        private=fact.private,
+        kind=fact.kind,
+        session=fact.source.get("session") if isinstance(fact.source.get("session"), str) else None,
+    )
+    return item, LexicalItem(item.id, PRIVATE if fact.private else FACT, words)
+
+
+def turn_entries(stored: StoredTurn, before: Turn | None) -> tuple[Item, LexicalItem] | None:
+    """What the two indexes hold of a turn; ``before`` is the one before it, its context."""
+    question, answer = said(stored.turn)
+    words = indexable("\n".join(part for part in (question, answer) if part))
+    if words is None:
+        return None
+    context = context_of([part for part in said(before) if part]) if before is not None else ""
+    if context and indexable(context) is None:
+        context = ""
+    short = "\n".join(part for part in (question, answer[:_ANSWER_CHARS]) if part)
+    item = Item(
+        id=turn_item(stored.row),
+        owner=stored.key.owner,
+        source=TURN,
+        text=in_context(short, context),
+        row=stored.row,
+        session=stored.key.session_id,
+    )
+    return item, LexicalItem(item.id, TURN, words, context)
+
+
+def fact_line(fact: Fact) -> str:
+    """``[2026-08-24] 我喜欢打篮球``"""
+    return f"[{day(fact.noted_at)}] {shorten(fact.text, 2 * _LINE_CHARS)}"
+
+
+def turn_line(turn: Turn) -> str:
+    """``[2026-08-24] 用户: … / 助手: …``"""
+    question, answer = said(turn)
+    names: Mapping[str, str] = SPEAKERS[language_of(question or answer)]
+    sides = [("user", question), ("assistant", answer)]
+    shown = [f"{names[role]}: {shorten(words, _LINE_CHARS)}" for role, words in sides if words]
+    return f"[{day(turn.created_at)}] {' / '.join(shown)}"
+
+
+def turn_text(turn: Turn) -> str:
+    """Question and answer, whole."""
+    return "\n".join(part for part in said(turn) if part)
+
+
+def day(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).astimezone().strftime("%Y-%m-%d")
+    except (ValueError, OverflowError, OSError):
+        return "?"
+
+
+def shorten(text: str, limit: int) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= limit else words[: limit - 1] + "…"
+
+
+def _text(message: Message) -> str:
+    return text_of(message.get("content")).strip()
+
+
+def texts(entries: Sequence[tuple[Item, LexicalItem]]) -> dict[str, list[LexicalItem]]:
+    """Lexical entries by owner."""
+    by_owner: dict[str, list[LexicalItem]] = {}
+    for item, words in entries:
+        by_owner.setdefault(item.owner, []).append(words)
+    return by_owner

@@ -1,0 +1,154 @@
+"""The calls of a Memory that concern what is known of a user beyond the conversation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from .errors import MemoryInputError
+from .sessions import DEFAULT_SESSION
+from .store import SessionKey
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from .facts import Fact
+    from .facts.chroma import ChromaHome
+    from .facts.for_user import UserFacts
+    from .facts.health import Health
+    from .facts.longterm import LongTerm, Source
+    from .retriever import MemoryRetriever
+    from .store.sql import SqlStore
+    from .stored import StoredSessions
+
+
+class LongTermCalls:
+    """For :class:`~lc_memory.Memory`, where it was opened on a store."""
+
+    _longterm: LongTerm | None = None
+
+    def remember(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        session_id: str = DEFAULT_SESSION,
+        kind: str | None = None,
+        private: bool = False,
+        expires_at: float | None = None,
+    ) -> Fact:
+        """Note a fact of a user (or, with no user, of this session), to be recalled where it bears on a
+        question. One of the same ``kind`` takes the place of the one before. A ``private`` one is kept and
+        comes into no prompt. ``expires_at``: Unix seconds."""
+        fact = (
+            self._stored("remember()")
+            .store.ledger()
+            .add(
+                SessionKey(session_id, user_id).owner,
+                text,
+                kind=kind,
+                private=private,
+                expires_at=expires_at,
+                supersede=kind is not None,
+            )
+        )
+        if self._longterm is not None:
+            self._longterm.noted()
+        return fact
+
+    def retriever(
+        self,
+        *,
+        k: int = 4,
+        kinds: Sequence[str] | None = None,
+        include_private: bool = False,
+        sources: Sequence[Source] = ("facts", "turns"),
+    ) -> MemoryRetriever:
+        """A LangChain retriever over facts and turns, for the user that the config names at each call."""
+        from .retriever import MemoryRetriever
+
+        self._long("retriever()")
+        return MemoryRetriever(
+            memory=self,
+            k=k,
+            kinds=None if kinds is None else list(kinds),
+            include_private=include_private,
+            sources=tuple(sources),
+        )
+
+    def facts_for(self, user_id: str | None = None, *, session_id: str = DEFAULT_SESSION) -> UserFacts:
+        """The facts of one user behind the calls that a dict-based manager makes to its long-term part:
+        ``manager.ltm = memory.facts_for("u1")``."""
+        from .facts.for_user import UserFacts
+
+        owner = SessionKey(session_id, user_id).owner
+        return UserFacts(owner, self._sql_store("facts_for()"), self._long("facts_for()"))
+
+    def health(self) -> Health:
+        """How the long-term memory is, and what to do where something is wrong. ``print`` it."""
+        return self._long("health()").health()
+
+    def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Build the vector index anew with the embedding that this memory was opened with, and put it in
+        the place of the old one, which serves until then. Stopped, it goes on where it was. Returns how
+        many memories it holds; ``progress`` is called with how many are done, and of how many."""
+        return self._long("reindex()").reindex(progress=progress)
+
+    def _long(self, what: str) -> LongTerm:
+        self._stored(what)
+        if self._longterm is None:
+            raise MemoryInputError(f"{what} needs recall, and this memory was opened with recall=()")
+        return self._longterm
+
+    def _sql_store(self, what: str) -> Callable[[], SqlStore]:
+        stored = self._stored(what)
+        return lambda: cast("SqlStore", stored.store)
+
+    def _stored(self, what: str) -> StoredSessions:
+        raise NotImplementedError
+
+
+def long_term(
+    where: str | os.PathLike[str],
+    stored: StoredSessions,
+    recall: Sequence[str],
+    k: int,
+    embedding: str | Embeddings,
+    chroma: Any,
+) -> LongTerm | None:
+    """The long-term part of a memory; None where it is switched off. Opens nothing."""
+    sources = [source for source in ("facts", "turns") if source in recall]
+    if isinstance(recall, str) or len(sources) != len(set(recall)):
+        raise MemoryInputError(f"recall={recall!r}: expected a list of 'facts' and 'turns', or none of them")
+    if not sources:
+        return None
+    from .facts.longterm import LongTerm
+    from .facts.vectors import Vectors
+    from .models.embeddings import embeddings
+
+    def store() -> SqlStore:
+        return cast("SqlStore", stored.store)
+
+    vectors = Vectors(lambda: store().database, _home(where, chroma), embeddings(embedding))
+    return LongTerm(store, vectors, stored.background, sources=cast(Any, sources), k=k)
+
+
+def _home(where: str | os.PathLike[str], chroma: Any) -> Callable[[], ChromaHome]:
+    """Where the vectors of a store lie: what ``chroma`` names, else a folder beside the store."""
+    name = os.fspath(where)
+    beside: Path | None = None
+    if name in (":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"):
+        chroma = ":memory:" if chroma is None else chroma
+    elif name.startswith("sqlite:///"):
+        beside = Path(name.removeprefix("sqlite:///") + ".chroma")
+    elif "://" not in name:
+        beside = Path(name) / "chroma"
+
+    def home() -> ChromaHome:
+        from .facts.chroma import chroma_home
+
+        return chroma_home(chroma, beside)
+
+    return home
