@@ -19,7 +19,7 @@ from .servers.chat import Answer, ChatServer, Fault
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 120  # seconds until a test gives up on a program; not a measure of anything
-SETTINGS = re.compile(r"LC_|LANG|PYTHON|COLUMNS|LINES|BASE_URL|MODEL|HOME$|XDG_|.*API_KEY")
+SETTINGS = re.compile(r"LC_|LANG|PYTHON|COLUMNS|LINES|BASE_URL|MODEL|HOME$|XDG_|.*API_KEY|.*COLOR")
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
