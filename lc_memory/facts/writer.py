@@ -6,9 +6,10 @@ are ``every`` of them, or until the memory is flushed or closed. Then, in the ba
 A crash before the mark means that the turns are read again; one between mark and write, which is a matter of
 milliseconds, that their notes are lost. None is ever written twice.
 
-A failure never reaches the conversation. The turns stay where they are and are tried again 1, 3, 7 … turns
-on; after five failures, or when they are a week old, they are given up. What a process left behind that
-ended without closing is taken up by the first one that saves a turn later on.
+A failure never reaches the conversation. The turns stay where they are and are tried again 1, 3, 7 … 31
+turns on. They are given up when they are a week old, or after three answers that could not be read and
+refusals of the request itself, which lie with the turns and not with the service. What a process left behind
+that ended without closing is taken up by the first one that saves a turn later on.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Protocol
 from langchain_core.runnables import Runnable
 
 from lc_memory.errors import MemoryInputError
+from lc_memory.facts.asking import NotesFailed
 from lc_memory.facts.kinds import Kinds, NoteKind, kinds_of
 from lc_memory.facts.ledger import Ledger
 from lc_memory.facts.notes import MemoryNote, MemoryNotes, notes_from
@@ -34,7 +36,8 @@ log = logging.getLogger("lc_memory")
 
 _AT_ONCE = 20  # turns that are read together
 _CHARACTERS = 12_000  # and how much of them
-_TRIES = 5
+_TRIES = 3
+_REFUSED = (400, 413, 422)  # HTTP: the request is at fault, and will be the next time
 _GIVEN_UP = 7 * 86400.0  # seconds: older turns are not tried again after a failure
 _LEFT_BEHIND = 600.0  # seconds after which nobody else is taken to be about to read a turn
 _REPORTS = 256
@@ -142,10 +145,12 @@ class NoteWriter:
     def _failed(self, key: SessionKey, turns: Sequence[StoredTurn], error: Exception) -> bool:
         """Count a failure; True where these turns are given up."""
         failures = self._failures.get(key, 0) + 1
-        given_up = failures >= _TRIES or turns[0].turn.created_at < time.time() - _GIVEN_UP
+        theirs = isinstance(error, NotesFailed) or getattr(error, "status_code", None) in _REFUSED
+        old = turns[0].turn.created_at < time.time() - _GIVEN_UP
+        given_up = old or (theirs and failures >= _TRIES)
         with self._guard:
             self._failures[key] = 0 if given_up else failures
-            self._skip[key] = 0 if given_up else 2**failures - 2
+            self._skip[key] = 0 if given_up else min(2**failures, 32) - 2
         log.warning(
             "%s: no notes of %d turns (%s: %.200s); %s", key, len(turns), type(error).__name__, error,
             "they are given up" if given_up else "they are tried again later",
