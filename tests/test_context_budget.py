@@ -190,7 +190,7 @@ def test_a_picture_in_the_question_counts() -> None:
     picture = asked(
         [{"type": "text", "text": "这是什么？"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
     )
-    memory = Memory.open(":memory:", max_context_tokens=1500)
+    memory = Memory.open(":memory:", recall=(), max_context_tokens=1500)
     for n in range(30):
         memory.session().add([asked(f"word {n} " * 20), {"role": "assistant", "content": "ok"}])
     memory.flush()
@@ -198,7 +198,7 @@ def test_a_picture_in_the_question_counts() -> None:
     assert explained.parts[-1].tokens >= 1000
     assert explained.tokens <= 1500
     with pytest.raises(MemoryInputError, match="max_context_tokens is 500"):
-        Memory.open(":memory:", max_context_tokens=500).explain(picture["content"])
+        Memory.open(":memory:", recall=(), max_context_tokens=500).explain(picture["content"])
 
 
 # Whole groups
@@ -311,7 +311,7 @@ def test_what_was_stored_cannot_leave_the_fence(malice: str) -> None:
 
 
 def test_braces_in_what_was_stored_mean_nothing_to_a_prompt_template(tmp_path: Path) -> None:
-    memory = Memory.open(tmp_path)
+    memory = Memory.open(tmp_path, recall=())
     memory.core().set("format", "{question} {unknown} {{x}}")
     memory.session().add([asked("{history} {0}"), {"role": "assistant", "content": "{"}])
     prompt = ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{question}")])
@@ -344,7 +344,7 @@ of_one.__annotations__["message"] = BaseMessage
 )
 def test_whatever_trim_messages_takes_counts(counter: Any) -> None:
     assert message_counter(counter)({"role": "user", "content": "x"}) == 7
-    memory = Memory.open(":memory:", token_counter=counter, max_context_tokens=7 * 7)
+    memory = Memory.open(":memory:", recall=(), token_counter=counter, max_context_tokens=7 * 7)
     for n in range(5):
         memory.session().add([asked(f"q{n}"), {"role": "assistant", "content": f"a{n}"}])
     assert [m.content for m in memory.history("now")] == ["q2", "a2", "q3", "a3", "q4", "a4"]
@@ -363,10 +363,10 @@ def test_langchains_own_counter_counts_and_sees_messages() -> None:
 
 def test_what_cannot_count_is_refused_at_once() -> None:
     with pytest.raises(MemoryInputError, match="token_counter: expected a chat model"):
-        Memory.open(":memory:", token_counter=42)
+        Memory.open(":memory:", recall=(), token_counter=42)
 
 
 @pytest.mark.parametrize("budget", [0, -1])
 def test_a_budget_that_holds_no_question_is_refused_at_once(budget: int) -> None:
     with pytest.raises(MemoryInputError, match="max_context_tokens"):
-        Memory.open(":memory:", max_context_tokens=budget)
+        Memory.open(":memory:", recall=(), max_context_tokens=budget)

@@ -66,7 +66,7 @@ def fill(bot: Runnable[Any, Any], size: int) -> tuple[list[str], StoreError]:
 def test_on_a_full_disk_the_chain_says_so_and_goes_on_when_there_is_space(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 12 * 2**20)
-    memory = Memory.open(small_disk / "store", max_context_tokens=None)
+    memory = Memory.open(small_disk / "store", recall=(), max_context_tokens=None)
     bot = bot_of(memory)
     saved, error = fill(bot, 50_000)
     assert "disk" in str(error)
@@ -90,7 +90,7 @@ def test_on_a_full_disk_the_chain_says_so_and_goes_on_when_there_is_space(small_
 @SHORT_WAYS
 def test_a_database_that_goes_away_in_the_middle_of_a_turn_is_one_error_and_comes_back(way: str) -> None:
     with running_server() as server, server.database() as url:
-        memory = Memory.open(url)
+        memory = Memory.open(url, recall=())
         down = False
 
         def go_away(prompt: Any) -> Any:
@@ -128,7 +128,7 @@ def test_a_database_that_goes_away_while_a_summary_is_made_leaves_the_old_one() 
                 server.stop("immediate")
             return text
 
-        memory = Memory.open(url, window=1, summarizer=RunnableLambda(go_away) | model)
+        memory = Memory.open(url, recall=(), window=1, summarizer=RunnableLambda(go_away) | model)
         bot = bot_of(memory)
         for n in range(3):
             bot.invoke({"question": f"{n}"}, CONFIG)
@@ -163,12 +163,12 @@ def model(given):
 def chain(memory, **options):
     from langchain_core.runnables import RunnableLambda
     return with_memory(memory.load_mem | RunnableLambda(model), memory, **options)
-chain(Memory.open(":memory:")).invoke({"question": "warm up"}, config)
+chain(Memory.open(":memory:", recall=())).invoke({"question": "warm up"}, config)
 asked.clear()
 if os.geteuid() == 0:
     os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
 try:
-    chain(Memory.open(sys.argv[1])).invoke({"question": "x"}, config)
+    chain(Memory.open(sys.argv[1], recall=())).invoke({"question": "x"}, config)
     print("SAVED")
 except StoreError as error:
     print("REFUSED", error)
@@ -208,7 +208,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(open_folder: Path, p
 def test_a_corrupt_file_is_one_clear_error_before_a_model_is_asked(
     tmp_path: Path, damage: str, way: str
 ) -> None:
-    memory = Memory.open(tmp_path, max_context_tokens=None)
+    memory = Memory.open(tmp_path, recall=(), max_context_tokens=None)
     bot = bot_of(memory)
     for n in range(20):
         bot.invoke({"question": f"{n}:" + "x" * 3000}, CONFIG)
@@ -222,7 +222,7 @@ def test_a_corrupt_file_is_one_clear_error_before_a_model_is_asked(
         path.write_bytes(bad[damage])
     model = Scripted(answers=["x"])
     # The memory that was open before, and, but for a missing file, which is a new store, one opened anew.
-    for broken in (memory, Memory.open(tmp_path)):
+    for broken in (memory, Memory.open(tmp_path, recall=())):
         if damage == "gone" and broken is not memory:
             continue
         with pytest.raises(StoreError, match="damaged|lost its content|deleted or moved"):
@@ -244,7 +244,7 @@ def test_a_store_that_is_locked_for_too_long_is_one_clear_error(
     import lc_memory.memory as module
 
     monkeypatch.setattr(module, "open_store", lambda where: open_store(where, timeout=0.05))
-    memory = Memory.open(tmp_path)
+    memory = Memory.open(tmp_path, recall=())
     bot = bot_of(memory)
     bot.invoke({"question": "before"}, CONFIG)
     other = sqlite3.connect(tmp_path / DATABASE_FILE, isolation_level=None)
@@ -265,7 +265,7 @@ def test_a_store_that_is_locked_for_too_long_is_one_clear_error(
 def test_a_clock_that_jumps_changes_no_order_and_forgets_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
-    memory = Memory.open(tmp_path, window=2, summarizer=Scripted(answers=["摘要"]))
+    memory = Memory.open(tmp_path, recall=(), window=2, summarizer=Scripted(answers=["摘要"]))
     bot = bot_of(memory)
     memory.core("u").set("city", "上海")
     real = time.time
@@ -285,7 +285,7 @@ def test_a_clock_that_jumps_changes_no_order_and_forgets_nothing(
     assert listed.turns == 12
     memory.close()
     monkeypatch.undo()
-    again = Memory.open(tmp_path, window=2)
+    again = Memory.open(tmp_path, recall=(), window=2)
     assert [str(m.content) for m in again.history("?", CONFIG)] == history
     again.close()
 
@@ -302,7 +302,7 @@ class Summaries:
     def summarize(self, text):
         return "a summary of what was said"
 
-memory = Memory.open(sys.argv[1], window=2, summarizer=Summaries())
+memory = Memory.open(sys.argv[1], recall=(), window=2, summarizer=Summaries())
 bot = with_memory(memory.load_mem | RunnableLambda(lambda given: "answer to " + given["question"]), memory)
 config = {"configurable": {"session_id": "s", "user_id": "u"}}
 n = int(sys.argv[2])

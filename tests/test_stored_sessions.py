@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
@@ -44,7 +44,7 @@ def open_memory(where: str) -> Iterator[Open]:
     opened: list[Memory] = []
 
     def open_one(**settings: Any) -> Memory:
-        opened.append(Memory.open(where, **settings))
+        opened.append(Memory.open(where, **{"recall": (), **settings}))
         return opened[-1]
 
     yield open_one
@@ -89,7 +89,7 @@ PROGRAM = """
 import json, sys
 from lc_memory import Memory
 
-memory = Memory.open(sys.argv[1], window=3)
+memory = Memory.open(sys.argv[1], window=3, recall=())
 config = {"configurable": {"session_id": "s1", "user_id": "u1"}}
 history = memory.history("我的预算是多少？", config)
 explained = memory.explain("我的预算是多少？", config)
@@ -166,7 +166,7 @@ WRITER = """
 import sys
 from lc_memory import Memory
 
-memory = Memory.open(sys.argv[1], window=50, max_context_tokens=None)
+memory = Memory.open(sys.argv[1], window=50, max_context_tokens=None, recall=())
 for n in range(20):
     memory.session("s", "u").add([{"role": "user", "content": f"{sys.argv[2]}.{n}"},
                                   {"role": "assistant", "content": f"{sys.argv[2]}.{n}"}])
@@ -341,6 +341,25 @@ def test_looking_does_not_count_as_a_prompt(open_memory: Open) -> None:
     memory.session().context("something else")
     memory.explain("something else")
     assert memory.explain("c").repeats == repeats > 0
+
+
+def test_system_messages_of_an_import_stay_in_front_when_their_turn_has_left_the_window(
+    open_memory: Open,
+) -> None:
+    memory = open_memory(window=2, summarizer=Counted())
+    memory.session().add([{"role": "system", "content": "Be brief."}, *turn("first")])
+    for n in range(9):
+        repeated = [{"role": "system", "content": "Be brief."}] if n % 2 else []
+        memory.session().add([*repeated, *turn(f"问题{n}")])
+    memory.flush()
+    said = memory.history("?")
+    assert isinstance(said[0], SystemMessage)
+    assert said[0].content == "Be brief."
+    assert "摘要" in str(said[1].content)
+    assert [m.type for m in said[2:]] == ["human", "ai"] * ((len(said) - 2) // 2)
+    assert memory.explain("?").parts[0].kind == "system"
+    memory.session().clear()
+    assert memory.history("?") == []
 
 
 # Forgotten

@@ -115,7 +115,7 @@ def test_what_cannot_summarise_is_refused_at_once(model: Any) -> None:
 
 def test_a_limit_that_no_summary_can_keep_is_refused_at_once() -> None:
     with pytest.raises(MemoryInputError, match="at least 40"):
-        Memory.open(":memory:", summarizer=Summaries("x"), summary_chars=39)
+        Memory.open(":memory:", recall=(), summarizer=Summaries("x"), summary_chars=39)
 
 
 @pytest.mark.parametrize("form", ["model", "object"])
@@ -177,7 +177,7 @@ def test_long_messages_are_given_without_their_middle() -> None:
 
 def test_the_window_grows_to_twice_its_size_and_is_cut_in_one_go_with_the_summary() -> None:
     llm = Summaries("一", "二")
-    memory = Memory.open(":memory:", summarizer=llm, window=3)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=3)
     for n in range(6):
         say(memory, n, n + 1)
         assert len(seen(memory)) == 2 * (n + 1)
@@ -193,7 +193,7 @@ def test_the_window_grows_to_twice_its_size_and_is_cut_in_one_go_with_the_summar
 
 def test_there_is_exactly_one_summary_with_the_old_one_merged_in() -> None:
     llm = Summaries(*(f"摘要{n}" for n in range(50)))
-    memory = Memory.open(":memory:", summarizer=llm, window=2)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=2)
     say(memory, 0, 30)
     assert len(llm.asked) > 5
     for n, asked in enumerate(llm.asked[1:]):
@@ -206,7 +206,7 @@ def test_there_is_exactly_one_summary_with_the_old_one_merged_in() -> None:
 @pytest.mark.parametrize("long", [10, 3000, 20_000])
 def test_a_window_of_long_turns_is_cut_back_to_its_size_too(long: int) -> None:
     llm = Summaries("一")
-    memory = Memory.open(":memory:", summarizer=llm, window=3, max_context_tokens=None)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=3, max_context_tokens=None)
     for n in range(7):
         memory.session().add(
             [{"role": "user", "content": f"问题{n}" + "长" * long}, {"role": "assistant", "content": "a"}]
@@ -218,7 +218,9 @@ def test_a_window_of_long_turns_is_cut_back_to_its_size_too(long: int) -> None:
 
 
 def test_turns_that_fill_their_share_of_the_budget_leave_before_the_window_is_full() -> None:
-    memory = Memory.open(":memory:", summarizer=Summaries("一"), window=50, max_context_tokens=1000)
+    memory = Memory.open(
+        ":memory:", recall=(), summarizer=Summaries("一"), window=50, max_context_tokens=1000
+    )
     for n in range(30):
         memory.session().add(
             [{"role": "user", "content": f"问题{n}"}, {"role": "assistant", "content": "答" * 50}]
@@ -239,7 +241,7 @@ def test_what_fails_changes_nothing_and_is_tried_again_later(
     bad: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     llm = Summaries("第一份", bad, bad, bad, bad, bad, bad, bad, bad, "第二份")
-    memory = Memory.open(":memory:", summarizer=llm, window=2)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=2)
     with caplog.at_level(logging.WARNING, "lc_memory"):
         say(memory, 0, 5)
         assert memory.session().summary == "第一份"
@@ -265,7 +267,7 @@ def open_snapshot(memory: Memory) -> tuple[str | None, list[str]]:
 
 def test_a_summariser_that_is_down_is_asked_less_and_less_often() -> None:
     llm = Summaries(TimeoutError("429"))
-    memory = Memory.open(":memory:", summarizer=llm, window=2)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=2)
     say(memory, 0, 4)
     asked_at = []
     for n in range(4, 120):
@@ -279,7 +281,7 @@ def test_a_summariser_that_is_down_is_asked_less_and_less_often() -> None:
 
 def test_turns_in_which_nothing_was_said_leave_without_a_summary_of_nothing() -> None:
     llm = Summaries("x")
-    memory = Memory.open(":memory:", summarizer=llm, window=2, max_context_tokens=None)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=2, max_context_tokens=None)
     for _ in range(5):
         memory.session().add(
             [
@@ -294,7 +296,7 @@ def test_turns_in_which_nothing_was_said_leave_without_a_summary_of_nothing() ->
 
 
 def test_without_a_summariser_the_window_is_cut_all_the_same() -> None:
-    memory = Memory.open(":memory:", window=2)
+    memory = Memory.open(":memory:", recall=(), window=2)
     say(memory, 0, 20)
     assert memory.session().summary is None
     assert 4 <= len(seen(memory)) <= 8
@@ -305,7 +307,7 @@ def test_the_summary_and_what_it_covers_are_committed_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen from another connection at every moment: the old summary with all turns, or the new one with its."""
-    memory = Memory.open(tmp_path, summarizer=Summaries(*(f"{n}" for n in range(99))), window=2)
+    memory = Memory.open(tmp_path, recall=(), summarizer=Summaries(*(f"{n}" for n in range(99))), window=2)
     other = open_store(tmp_path)
     stop = threading.Event()
     states: set[tuple[str | None, int]] = set()
@@ -331,7 +333,7 @@ def test_the_summary_and_what_it_covers_are_committed_together(
 def test_a_commit_that_fails_leaves_the_window_and_the_old_summary(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    memory = Memory.open(tmp_path, summarizer=Summaries("一", "二"), window=2)
+    memory = Memory.open(tmp_path, recall=(), summarizer=Summaries("一", "二"), window=2)
     say(memory, 0, 5)
     store = memory._stored("test").store
 
@@ -358,8 +360,8 @@ def test_two_workers_that_cut_at_once_leave_one_summary(tmp_path: Path) -> None:
                 both.wait()
             return super().summarize(text)
 
-    first = Memory.open(tmp_path, summarizer=Meeting("甲"), window=2)
-    second = Memory.open(tmp_path, summarizer=Meeting("乙"), window=2)
+    first = Memory.open(tmp_path, recall=(), summarizer=Meeting("甲"), window=2)
+    second = Memory.open(tmp_path, recall=(), summarizer=Meeting("乙"), window=2)
     say(second, 0, 4)
     first.session().add(EN)  # the fifth: first's summary begins, and waits for second's
     second.session().add(EN)
@@ -381,7 +383,7 @@ def test_a_session_that_is_erased_while_its_summary_is_made_stays_erased(tmp_pat
             go.wait()
             return super().summarize(text)
 
-    memory = Memory.open(tmp_path, summarizer=Waiting("旧事"), window=2)
+    memory = Memory.open(tmp_path, recall=(), summarizer=Waiting("旧事"), window=2)
     for n in range(5):
         memory.session().add([{"role": "user", "content": f"旧{n}"}])
     begun.wait()
@@ -417,7 +419,7 @@ WAYS = ["invoke", "stream", "ainvoke", "astream"]
 @pytest.mark.parametrize("way", WAYS)
 def test_no_turn_waits_for_the_summary(way: str) -> None:
     llm = Blocking()
-    memory = Memory.open(":memory:", summarizer=llm, window=1)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=1)
     bot = bot_of(memory)
 
     async def talk() -> None:
@@ -444,7 +446,7 @@ def test_no_turn_waits_for_the_summary(way: str) -> None:
 
 def test_the_last_chunk_of_a_stream_comes_before_the_summary_is_begun() -> None:
     llm = Blocking()
-    memory = Memory.open(":memory:", summarizer=llm, window=1)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=1)
     say(memory, 0, 2)
     chunks = bot_of(memory, "一 二 三").stream({"question": "问题"})
     text = ""
@@ -459,7 +461,7 @@ def test_the_last_chunk_of_a_stream_comes_before_the_summary_is_begun() -> None:
 
 def test_closing_waits_for_the_summary(tmp_path: Path) -> None:
     llm = Blocking()
-    memory = Memory.open(tmp_path, summarizer=llm, window=1)
+    memory = Memory.open(tmp_path, recall=(), summarizer=llm, window=1)
     for n in range(3):
         memory.session().add([{"role": "user", "content": f"问题{n}"}])
     llm.begun.wait()
@@ -482,7 +484,7 @@ class Slow:
         return "made at the very end"
 
 at_the_end = threading.Event()
-memory = Memory.open(sys.argv[1], summarizer=Slow(), window=1)
+memory = Memory.open(sys.argv[1], recall=(), summarizer=Slow(), window=1)
 for n in range(3):
     memory.session().add([{"role": "user", "content": f"q{n}"}])
 at_the_end.set()
@@ -501,7 +503,7 @@ def test_the_end_of_the_program_waits_for_the_summary(tmp_path: Path) -> None:
 
 def test_sessions_do_not_wait_for_each_others_summaries() -> None:
     llm = Blocking()
-    memory = Memory.open(":memory:", summarizer=llm, window=1)
+    memory = Memory.open(":memory:", recall=(), summarizer=llm, window=1)
     for n in range(3):
         memory.session("stuck").add([{"role": "user", "content": f"问题{n}"}])
     llm.begun.wait()
@@ -512,7 +514,7 @@ def test_sessions_do_not_wait_for_each_others_summaries() -> None:
 
 
 def test_the_offline_model_summarises_in_the_conversations_own_words() -> None:
-    memory = Memory.open(":memory:", summarizer=OfflineChatModel(), window=2)
+    memory = Memory.open(":memory:", recall=(), summarizer=OfflineChatModel(), window=2)
     memory.session().add(ZH)
     say(memory, 0, 6)
     summary = memory.session().summary
