@@ -157,9 +157,14 @@ def _tool_traffic(run: ModelRun | None, human: Message, recorder: TurnRecorder) 
     seen = _since_question(run.prompt, human) if run is not None else []
     if not any(isinstance(m, ToolMessage) for m in seen):
         seen = [*(r.message for r in recorder.runs), *recorder.results]
-    traffic = [m for m in seen if isinstance(m, ToolMessage) or (isinstance(m, AIMessage) and m.tool_calls)]
+    traffic = [m for m in seen if isinstance(m, ToolMessage) or (isinstance(m, AIMessage) and _calls(m))]
     whole = valid_groups([_kept(m) for m in traffic])
     return [m for m in whole if m["role"] == "tool" or m.get("tool_calls")]
+
+
+def _calls(message: AIMessage) -> bool:
+    # A call whose arguments nobody can read was made, too, and answered with an error.
+    return bool(message.tool_calls or message.invalid_tool_calls)
 
 
 def _since_question(prompt: Sequence[BaseMessage], human: Message) -> Sequence[BaseMessage]:

@@ -15,6 +15,7 @@ And it may be used from any number of event loops (``loops.py``).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import openai
@@ -102,9 +103,9 @@ class ServiceChatModel(ChatOpenAI):
     def _create_chat_result(
         self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
-        result = super()._create_chat_result(response, generation_info)
-        choices = response["choices"] if isinstance(response, dict) else response.choices  # type: ignore[attr-defined]
-        for generation, choice in zip(result.generations, choices, strict=True):
+        with _no_object_is_no_call(response):
+            result = super()._create_chat_result(response, generation_info)
+        for generation, choice in zip(result.generations, _choices(response), strict=True):
             message = choice["message"] if isinstance(choice, dict) else choice.message.model_dump(
                 exclude={"parsed"}, warnings=False
             )  # fmt: skip
@@ -180,12 +181,52 @@ class _End:
             yield ChatGenerationChunk(message=AIMessageChunk(content="", additional_kwargs={NOTE: note}))
 
 
+def _choices(response: Any) -> Any:
+    return response["choices"] if isinstance(response, dict) else response.choices
+
+
+@contextmanager
+def _no_object_is_no_call(response: Any) -> Iterator[None]:
+    """Arguments that are JSON but no object (``[1]``, ``"杭州"``) make ChatOpenAI raise; in here they are no
+    JSON, and so become one of ``invalid_tool_calls``. ``_keep`` puts the text as it was back in its place."""
+    changed: list[tuple[Any, str]] = []
+    for choice in _choices(response) or ():
+        message = _part(choice, "message")
+        for call in (_part(message, "tool_calls") if message else None) or ():
+            function = _part(call, "function")
+            text = _part(function, "arguments") if function else None
+            if isinstance(text, str) and text.strip()[:1] not in ("{", ""):
+                changed.append((function, text))
+                _set_part(function, "arguments", f"{text}{_NO_JSON}")
+    try:
+        yield
+    finally:
+        for function, text in changed:
+            _set_part(function, "arguments", text)
+
+
+_NO_JSON = "\x00"
+
+
+def _part(of: Any, name: str) -> Any:
+    return of.get(name) if isinstance(of, dict) else getattr(of, name, None)
+
+
+def _set_part(of: Any, name: str, value: Any) -> None:
+    if isinstance(of, dict):
+        of[name] = value
+    else:
+        setattr(of, name, value)
+
+
 def _keep(message: BaseMessage, raw: dict[str, Any]) -> None:
     """Put on ``message`` what ChatOpenAI does not read of the service's answer."""
     thought = _reasoning_in(raw)
     if thought is not None:
         message.additional_kwargs[REASONING] = thought
     if raw.get("tool_calls") and isinstance(message, AIMessage):
+        for call in message.invalid_tool_calls:
+            call["args"] = (call["args"] or "").removesuffix(_NO_JSON)
         note = _note_of_calls(raw["tool_calls"])
         if note:
             message.additional_kwargs[NOTE] = note
