@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from ..wording import Language, language_of
 from .prompts import LAST_ROUND, NO_ANSWER
@@ -15,9 +15,16 @@ def asks(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage) and bool(message.tool_calls or message.invalid_tool_calls)
 
 
-def last_round(prompt: Sequence[BaseMessage]) -> HumanMessage:
-    """What a model is told behind the results when it has to answer now. It is not kept."""
-    return HumanMessage(LAST_ROUND[_language(prompt)])
+def last_round(system: SystemMessage | None, prompt: Sequence[BaseMessage]) -> SystemMessage:
+    """The system message of the last request, which says that the model has to answer now. It stands there
+    and not behind the results, because it is nothing that the user has said. It is not kept."""
+    note = LAST_ROUND[_language(prompt)]
+    if system is None:
+        return SystemMessage(note)
+    content = system.content
+    if isinstance(content, str):
+        return system.model_copy(update={"content": f"{content}\n\n{note}"})
+    return system.model_copy(update={"content": [*content, {"type": "text", "text": note}]})
 
 
 def told_at_last(message: AIMessage, prompt: Sequence[BaseMessage], rounds: int) -> AIMessage:

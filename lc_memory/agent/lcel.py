@@ -21,6 +21,7 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     BaseMessageChunk,
+    SystemMessage,
     ToolMessage,
     message_chunk_to_message,
 )
@@ -233,8 +234,12 @@ class _Turn:
         return self._rounds >= self._max_rounds
 
     def prompt(self) -> list[BaseMessage]:
-        told = self.last and self._rounds > 0
-        return [*self._messages, last_round(self._messages)] if told else self._messages
+        if not self.last or not self._rounds:
+            return self._messages
+        first = self._messages[0]
+        system = first if isinstance(first, SystemMessage) else None
+        rest = self._messages if system is None else self._messages[1:]
+        return [last_round(system, self._messages), *rest]
 
     def heard(self, message: BaseMessage | None) -> AIMessage | None:
         """The answer, or None: then ``calls`` are to be run."""
@@ -273,7 +278,6 @@ def _tried(tool: BaseTool, seconds: float, retries: int) -> Runnable[Any, Any]:
     return RunnableLambda(once, aonce, name=tool.name).with_retry(
         retry_if_exception_type=transient(),
         stop_after_attempt=retries + 1,
-        exponential_jitter_params={"initial": 0.5},
     )
 
 

@@ -137,8 +137,10 @@ class EndsInAnswer(AgentMiddleware[AgentState[Any], Any, Any]):
         rounds = sum(asks(m) for m in _of_this_turn(request.state["messages"]))
         if rounds < self.max_rounds or not request.tools:
             return None
-        messages: list[Any] = list(request.messages)
-        return request.override(tools=[], messages=[*messages, last_round(messages)] if rounds else messages)
+        if not rounds:
+            return request.override(tools=[])
+        told = last_round(request.system_message, request.messages)
+        return request.override(tools=[], system_message=told)
 
     def _answered(self, response: ModelResponse[Any], request: ModelRequest[Any]) -> ModelResponse[Any]:
         message = response.result[0]

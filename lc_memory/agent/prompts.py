@@ -51,8 +51,8 @@ ROUTE = (
 )
 
 LAST_ROUND: Mapping[Language, str] = {
-    "zh": "（工具的调用次数已用完。请直接根据上面的结果回答；没有查到的，如实说明。）",
-    "en": "(No more tools can be called. Answer with the results above, and say what could not be found.)",
+    "zh": "工具的调用次数已用完。现在请直接根据已有的结果回答；没有查到的，如实说明。",
+    "en": "No more tools can be called. Answer now, with the results there are, and say what was not found.",
 }
 NO_ANSWER: Mapping[Language, str] = {
     "zh": "调用了 {rounds} 轮工具，还没有得到答案。请把问题说得更具体些，或稍后再试。",
