@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast, get_args
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import (
     Runnable,
@@ -125,23 +124,22 @@ def _by_keywords(question: str) -> Mode:
 
 
 def _asked(question: str, llm: Any, config: RunnableConfig | None) -> Mode | None:
+    """What the model chooses: by a structured answer, and if there is none, in words."""
     prompt = ROUTE.format(question=question)
-    try:
-        answer = _structured(llm).invoke(prompt, config)
-    except Exception as error:
-        log.info("no structured choice of a mode (%s: %s)", type(error).__name__, error)
+    ways: tuple[Callable[[], Any], ...] = (
+        lambda: llm.with_structured_output(_Choice).invoke(prompt, config),
+        lambda: llm.invoke(f"{prompt}\n\nAnswer with the one word.", config),
+    )
+    for way in ways:
         try:
-            answer = llm.invoke(f"{prompt}\n\nAnswer with the one word.", config)
-        except Exception as again:
-            log.warning("the model chose no mode, key words do (%s: %s)", type(again).__name__, again)
-            return None
-    return _mode_in(answer)
-
-
-def _structured(llm: Any) -> Any:
-    if isinstance(llm, BaseChatModel) or hasattr(llm, "with_structured_output"):
-        return llm.with_structured_output(_Choice)
-    raise NotImplementedError("the model has no structured output")
+            mode = _mode_in(way())
+        except Exception as error:
+            log.info("the model chose no mode (%s: %s)", type(error).__name__, error)
+            continue
+        if mode is not None:
+            return mode
+    log.warning("the model could not say which mode fits; key words decide")
+    return None
 
 
 def _mode_in(answer: Any) -> Mode | None:
