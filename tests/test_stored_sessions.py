@@ -537,7 +537,7 @@ def test_an_event_loop_does_not_wait_for_the_store_to_open(
         return real(*args, **kwargs)
 
     monkeypatch.setattr(module, "open_store", opening)
-    memory = Memory.open(where)
+    memory = Memory.open(where, recall=())
     asyncio.run(bot_of(memory).ainvoke({"question": "x"}))
     assert len(opened_in) == 1
     assert opened_in[0] != threading.get_ident()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -499,6 +501,33 @@ def test_the_end_of_the_program_waits_for_the_summary(tmp_path: Path) -> None:
     snapshot = open_store(tmp_path).load(SessionKey("default"))
     assert snapshot.summary == "made at the very end", done.stderr
     assert len(snapshot.turns) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_of_a_fork_makes_its_own_summaries(tmp_path: Path) -> None:
+    """As where a web server loads the program, and then forks its workers."""
+    llm = Blocking()
+    memory = Memory.open(tmp_path, summarizer=llm, window=1, recall=())
+    for n in range(3):
+        memory.session("parent").add([{"role": "user", "content": f"问题{n}"}])
+    llm.begun.wait()  # the parent's thread is at work at the moment of the fork
+
+    def work() -> None:
+        llm.go.set()
+        for n in range(3):
+            memory.session("child").add([{"role": "user", "content": f"问题{n}"}])
+        memory.close()
+        os._exit(0)
+
+    child = multiprocessing.get_context("fork").Process(target=work)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    llm.go.set()
+    memory.flush()
+    assert memory.session("parent").summary == memory.session("child").summary == "摘要"
+    memory.close()
 
 
 def test_sessions_do_not_wait_for_each_others_summaries() -> None:

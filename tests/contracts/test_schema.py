@@ -202,3 +202,16 @@ def test_no_call_that_a_turn_makes_walks_a_table(tmp_path: Path) -> None:
             explained += 1
     connection.close()
     assert explained > 25
+
+
+def test_the_core_facts_are_found_without_walking_the_owners_others(tmp_path: Path) -> None:
+    """They are read for every prompt, and an owner may have 100,000 others."""
+    store = open_store(tmp_path)
+    assert isinstance(store, SqlStore)
+    with _statements(store) as seen:
+        store.ledger().current("o", core=True)
+    ((statement, parameters),) = [s for s in seen if s[0].startswith("SELECT")]
+    connection = sqlite3.connect(tmp_path / DATABASE_FILE)
+    plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()  # type: ignore[arg-type]
+    connection.close()
+    assert [detail for *_, detail in plan] == ["SEARCH lcm_facts USING INDEX lcm_facts_core (owner_key=?)"]
