@@ -51,20 +51,20 @@ class MemoryRetriever(BaseRetriever):
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         return SPECS
 
-    def invoke(  # `input` is what LangChain calls it
+    def invoke(
         self,
-        input: str,
+        input: str,  # noqa: A002  # LangChain calls it so
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> list[Document]:
         kwargs["owner"] = session_key(ensure_config(config)).owner
         return super().invoke(input, config, **kwargs)
 
     async def ainvoke(
         self,
-        input: str,
+        input: str,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> list[Document]:
         kwargs["owner"] = session_key(ensure_config(config)).owner
         return await super().ainvoke(input, config, **kwargs)

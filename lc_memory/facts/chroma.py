@@ -19,6 +19,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,11 @@ _ROOM = 64 * 2**20  # bytes that have to be free for an embedded Chroma to be wr
 
 
 class LostIndexError(FactIndexError):
-    """The index lies in ruins or is gone. It is set aside and built anew."""
+    """The files of the index are broken or gone. What is left is set aside, and it is built anew."""
+
+
+class ClosedIndexError(FactIndexError):
+    """What was opened is there no more: another collection took its place, or a connection broke."""
 
 
 class ChromaHome:
@@ -58,7 +63,8 @@ class ChromaHome:
 
     def explain(self, error: Exception) -> FactIndexError:
         """What an error of chromadb means."""
-        return FactIndexError(f"{self.name}: {type(error).__name__}: {error}")
+        kind = ClosedIndexError if type(error).__name__ == "NotFoundError" else FactIndexError
+        return kind(f"{self.name}: {type(error).__name__}: {error}")
 
     def set_aside(self) -> Path | None:
         """Move what lies there out of the way, to make room; where it is now."""
@@ -182,6 +188,8 @@ class FolderHome(ChromaHome):
                 raise
 
     def check(self) -> None:
+        if self._opened is None:
+            raise ClosedIndexError(f"{self.name} was closed")
         found = _identity(self.folder / _DATABASE)
         if found != self._opened or not _size(self.folder / _DATABASE):
             raise LostIndexError(f"{self.name} was deleted, moved or emptied while it was open")
@@ -192,12 +200,14 @@ class FolderHome(ChromaHome):
             free = shutil.disk_usage(self.folder).free
         if free < _ROOM:
             raise FactIndexError(
-                f"{self.name}: {free // 2**20} MB are left on the disk, and the index needs {_ROOM // 2**20}. "
+                f"{self.name}: the disk has {free // 2**20} MB left, and the index needs {_ROOM // 2**20}. "
                 "Free some space"
             )
 
     def explain(self, error: Exception) -> FactIndexError:
         said = f"{self.name}: {type(error).__name__}: {error}"
+        if type(error).__name__ == "NotFoundError":
+            return ClosedIndexError(said)
         if isinstance(error, OSError):
             return FactIndexError(f"{said}. Check that the folder can be written and the disk has room")
         text = str(error).lower()
@@ -234,16 +244,23 @@ class FolderHome(ChromaHome):
                 database.execute("VACUUM")
             finally:
                 database.close()
-        except sqlite3.Error as error:
+            for header in self.folder.glob("*/header.bin"):
+                _blank_unused(header)
+        except (sqlite3.Error, OSError) as error:
             raise FactIndexError(f"{self.name} could not be purged: {error}. Run: chroma vacuum") from error
         finally:
             self._lock.release()
 
     def close(self) -> None:
         client, self._client, self._opened = self._client, None, None
-        if client is not None and FolderHome._used_by == os.getpid():
+        if FolderHome._used_by == os.getpid():
             with contextlib.suppress(Exception):
-                client.close()  # type: ignore[attr-defined]
+                if client is not None:
+                    client.close()
+                else:  # an opening that failed leaves half a system behind, which the next would be given
+                    from chromadb.api.shared_system_client import SharedSystemClient
+
+                    SharedSystemClient._identifier_to_system.pop(str(self.folder), None)
         self._lock.release()
 
 
@@ -273,7 +290,9 @@ class ServerHome(ChromaHome):
             return self._client  # type: ignore[no-any-return]
 
     def explain(self, error: Exception) -> FactIndexError:
-        return FactIndexError(
+        # A connection that was kept open to a server which ended meanwhile says so at the next call only.
+        again = type(error).__name__ in ("NotFoundError", "RemoteProtocolError", "ReadError", "WriteError")
+        return (ClosedIndexError if again else FactIndexError)(
             f"{self.name} does not answer as it should ({type(error).__name__}: {error}). Start it again: "
             f"chroma run --path FOLDER --port {self._port}"
         )
@@ -307,6 +326,19 @@ class CloudHome(ChromaHome):
             return client
 
 
+def _blank_unused(header: Path) -> None:
+    """Blank what the vector files have room for but do not hold yet. Chroma writes that room as it got it
+    from the system's memory, with whatever stood there before: SQL, texts, vectors."""
+    with open(header, "rb") as file:
+        _, _, capacity, count, size = struct.unpack("<IQQQQ", file.read(36))
+    for name, each in (("length.bin", 4), ("data_level0.bin", size)):
+        path = header.with_name(name)
+        if count < capacity and _size(path) == capacity * each:
+            with open(path, "r+b") as file:
+                file.seek(count * each)
+                file.write(bytes((capacity - count) * each))
+
+
 def _limit_waiting(client: Any) -> None:
     import httpx
 
@@ -330,4 +362,4 @@ def _size(path: Path) -> int | None:
         return None
 
 
-__all__ = ["ChromaHome", "LostIndexError", "chroma_home"]
+__all__ = ["ChromaHome", "ClosedIndexError", "LostIndexError", "chroma_home"]

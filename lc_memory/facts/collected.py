@@ -48,7 +48,7 @@ class Checked(Embeddings):
         self._about = about
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        vectors = self._call(lambda: self.inner.embed_documents(texts))
+        vectors: list[list[float]] = self._call(lambda: self.inner.embed_documents(texts))
         if len(vectors) != len(texts):
             raise EmbeddingUnavailableError(f"{len(texts)} texts were embedded into {len(vectors)} vectors")
         for vector in vectors:
@@ -56,7 +56,7 @@ class Checked(Embeddings):
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        vector = self._call(lambda: self.inner.embed_query(text))
+        vector: list[float] = self._call(lambda: self.inner.embed_query(text))
         self._check(vector)
         return vector
 

@@ -30,7 +30,7 @@ class UserFacts:
         """Of the user's facts at most ``k`` that bear on ``query``, best first."""
         try:
             found = self._longterm.find(
-                self._owner, query or "", k, sources=("facts",), include_private=include_private
+                self._owner, query or "", k, sources=["facts"], include_private=include_private
             )
         except FactIndexError:
             return []

@@ -7,6 +7,7 @@ neither about what a memory says: text, owner, and whether it still holds are re
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -37,7 +38,10 @@ from lc_memory.store.text import digest
 Source = Literal["facts", "turns"]
 ALL: tuple[Source, ...] = ("facts", "turns")
 
-_OWNED = text("SELECT items FROM lcm_lexical_owners WHERE owner_key = :key")
+_OWNED = text(
+    "SELECT (SELECT items FROM lcm_lexical_owners WHERE owner_key = :key),"
+    " CASE WHEN EXISTS (SELECT 1 FROM lcm_to_vectors) THEN 1 ELSE 0 END"
+)
 
 
 class RunsLater(Protocol):
@@ -200,7 +204,10 @@ class LongTerm:
 
     def _owned(self, owner: str) -> int:
         with self._open().database.read() as connection:
-            return int(connection.execute(_OWNED, {"key": digest(owner)}).scalar() or 0)
+            owned, listed = connection.execute(_OWNED, {"key": digest(owner)}).one()
+        if listed and self._vectors.outage is None:  # another process left something to do
+            self._schedule()
+        return int(owned or 0)
 
     def _memories(self, ids: Sequence[str]) -> dict[str, Fact | StoredTurn]:
         facts, turns = items.rows_of(dict.fromkeys(ids))
@@ -222,20 +229,20 @@ class LongTerm:
     def noted(self) -> None:
         """Facts were noted, changed or removed: now."""
         self._indexer().facts()
-        self._work_off()
+        if self._vectors.outage is None:
+            with contextlib.suppress(FactIndexError):  # it is on the list, and told
+                self._indexer().listed()
 
     def forgotten(self) -> None:
         """Memories were erased: their vectors go too, from the files as well, before this returns. Where
         the index cannot be reached they go when it is back, and a warning says so."""
-        if recorded(self._open().database) is not None:
-            self._work_off()
-
-    def _work_off(self) -> None:
+        if recorded(self._open().database) is None:
+            return
         try:
-            self._indexer().listed(anyway=self._vectors.outage is not None)
+            self._indexer().listed(anyway=True)
         except FactIndexError as error:
             warnings.warn(
-                f"the vector index has still to follow a change; it will when it is back ({error})",
+                f"what was forgotten is still in the vector index, and leaves it when that is back ({error})",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -17,7 +17,7 @@ from typing import TypeVar
 from langchain_core.embeddings import Embeddings
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
-from lc_memory.facts.chroma import ChromaHome, LostIndexError
+from lc_memory.facts.chroma import ChromaHome, ClosedIndexError, LostIndexError
 from lc_memory.facts.index import VectorIndex, open_index
 from lc_memory.store.database import Database
 
@@ -57,8 +57,9 @@ class Vectors:
         try:
             try:
                 result = call(self._open())
-            except LostIndexError as error:
-                result = call(self._begin_anew(error))
+            except (LostIndexError, ClosedIndexError) as error:
+                self._give_up(error)
+                result = call(self._open())
         except FactIndexError as error:
             self._failed(error)
             raise
@@ -119,36 +120,30 @@ class Vectors:
                 self._opened = self.unchecked = True
             return self._index
 
-    def _begin_anew(self, error: LostIndexError) -> VectorIndex:
+    def _give_up(self, error: FactIndexError) -> None:
+        """Close what cannot be used any more, and make room where it is broken."""
         with self._lock:
             self.close()
+            self.unchecked = True
+            if not isinstance(error, LostIndexError):
+                return
             aside = self.home().set_aside()
             where = "" if aside is None else f"; what was left of it is in {aside}"
-            warnings.warn(
-                f"the index of the memories is lost ({error}) and is built anew from the store{where}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-            self.unchecked = True
-            try:
-                return self._open()
-            except LostIndexError as again:
-                raise FactIndexError(str(again)) from again
+            self._warn(f"the index of the memories is lost ({error}) and is built anew from the store{where}")
 
     def _failed(self, error: FactIndexError) -> None:
         with self._lock:
+            self.close()  # or the next attempt would meet the same broken connection
             first = self.outage is None
             self.outage = error
             self._failures += 1
             pause = min(self.first_pause * 2 ** (self._failures - 1), self.longest_pause)
             self._again_at = time.monotonic() + pause
-            if isinstance(error, EmbeddingMismatchError) or not first:
-                return
-        warnings.warn(
-            f"{error}. Until that is mended memories are found by their words alone",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        if first and not self.refused:
+            self._warn(f"{error}. Until that is mended memories are found by their words alone")
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
 
     def _worked(self) -> None:
         if self.outage is not None:
