@@ -110,6 +110,9 @@ def chat(
         str | None, typer.Option(metavar="ID", help="Whose session, and whose long-term facts.")
     ] = None,
     session: Annotated[str, typer.Option(metavar="ID", help="Which conversation.")] = "default",
+    agent: Annotated[
+        bool, typer.Option("--agent", help="Answer with tools: those config.json lists, or the usual ones.")
+    ] = False,
 ) -> None:
     """Talk, with streamed answers; /help lists what else there is.
 
@@ -122,7 +125,7 @@ def chat(
     model = chat_model(provider)
     where = memory or home()
     with Memory.open(where, summarizer=model) as opened:
-        talk = _Talk(opened, model, session or "default", user or None)
+        talk = _Talk(opened, model, session or "default", user or None, agent)
         interactive = sys.stdin.isatty() and sys.stdout.isatty()
         if interactive:
             who = f"session {talk.session.session_id}" + (f" of {user}" if user else "")
@@ -143,9 +146,10 @@ def chat(
 class _Talk:
     """One session at the keyboard, or from a pipe."""
 
-    def __init__(self, memory: Memory, model: Any, session: str, user: str | None) -> None:
+    def __init__(self, memory: Memory, model: Any, session: str, user: str | None, agent: bool) -> None:
         self.memory = memory
-        self.bot = _bot(memory, model)
+        self.agent = agent
+        self.bot = _agent(memory, model) if agent else _bot(memory, model)
         self.session = memory.session(session, user)
         self.config: Any = {"configurable": {"session_id": session, "user_id": user}}
         memory.sessions(user)  # a folder that cannot be used is better known before the first question
@@ -175,9 +179,20 @@ class _Talk:
     def _ask(self, line: str) -> None:
         from .remember import said_to_remember
 
-        _answer(self.bot.stream({"question": line}, self.config))
+        self._answered(line)
         if fact := said_to_remember(line):
             out.print(f"已记住 · remembered: {_clean(fact)}", style="dim")
+
+    def _answered(self, line: str) -> None:
+        if not self.agent:
+            _answer(self.bot.stream({"question": line}, self.config))
+            return
+        from .cli_agent import show
+
+        try:
+            show(self.bot, line, self.config, lambda text, style: out.out(_clean(text), style=style, end=""))
+        finally:
+            out.print()
 
     def _command(self, name: str, rest: str) -> bool:
         if name not in self._commands:
@@ -243,6 +258,12 @@ def _bot(memory: Memory, model: Any) -> Any:
     from .script import chat_prompt
 
     return with_memory(memory.load_mem | chat_prompt() | model | StrOutputParser(), memory)
+
+
+def _agent(memory: Memory, model: Any) -> Any:
+    from .cli_agent import agent_of
+
+    return agent_of(memory, model)
 
 
 def _print_graph(chain: Any) -> None:

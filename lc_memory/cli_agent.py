@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .agent import Agent
     from .memory import Memory
 
-Say = Callable[[str, str], None]
-"""Prints some text in a style: ``""`` for the answer, ``"dim"`` for what happens on the way."""
+Say = Callable[[str, str | None], None]
+"""Prints some text in a style: None for the answer, ``"dim"`` for what happens on the way."""
 _SHOWN = 300  # characters of arguments and results
 
 
@@ -44,7 +44,7 @@ def show(agent: Agent, question: str, config: Any, say: Say) -> str:
     with closing(cast(Any, _parts(agent, question, config))) as parts:
         for part in parts:
             if words := part.get("words"):
-                say(words, "")
+                say(words, None)
                 at_line_start = words.endswith("\n")
             for line in _lines(part):
                 say(("" if at_line_start else "\n") + line + "\n", "dim")
@@ -52,7 +52,7 @@ def show(agent: Agent, question: str, config: Any, say: Say) -> str:
             if "answer" in part:
                 answer = part["answer"]
                 if answer and part.get("unsaid"):
-                    say(answer, "")
+                    say(answer, None)
     return answer
 
 

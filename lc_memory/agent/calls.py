@@ -16,11 +16,13 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import NotRequired, TypedDict
 
+from ..errors import MemoryInputError
 from .repair import flaw, repair
 
 T = TypeVar("T")
@@ -66,6 +68,16 @@ def transient() -> tuple[type[Exception], ...]:
     import httpx
 
     return (TransientToolError, ConnectionError, TimeoutError, httpx.TransportError)
+
+
+def with_tools(model: Any) -> Any:
+    """``model``, if it can call tools. MemoryInputError: LangChain's base class alone answers for it."""
+    if isinstance(model, BaseChatModel) and type(model).bind_tools is BaseChatModel.bind_tools:
+        raise MemoryInputError(
+            f"{type(model).__name__} cannot call tools. Take a model that can: chat_model() with a provider "
+            "whose key is set"
+        )
+    return model
 
 
 def parameters_of(tool: BaseTool) -> Mapping[str, Any]:

@@ -44,6 +44,7 @@ from .calls import (
     noted,
     transient,
     unreadable,
+    with_tools,
     within,
 )
 from .last_word import asks, last_round, told_at_last
@@ -86,7 +87,7 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
     ) -> None:
         self.tools = {tool.name: tool for tool in tools}
         self._plain = model
-        self._bound = model.bind_tools(list(tools)) if tools else model
+        self._bound = with_tools(model).bind_tools(list(tools)) if tools else model
         self._max_rounds = max_rounds
         self._tried = {tool.name: _tried(tool, seconds, retries) for tool in tools}
         self._aliases = aliases

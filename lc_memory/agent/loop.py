@@ -32,6 +32,7 @@ from .calls import (
     noted,
     transient,
     unreadable,
+    with_tools,
     within,
 )
 from .last_word import asks, last_round, told_at_last
@@ -95,7 +96,7 @@ def agent(
         ToolTimeout(tool_seconds),
     ]
     graph = create_agent(
-        model,
+        with_tools(model) if tools else model,
         list(tools),
         system_prompt=system,
         middleware=parts,
