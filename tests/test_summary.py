@@ -550,3 +550,13 @@ def test_the_offline_model_summarises_in_the_conversations_own_words() -> None:
     assert summary is not None
     assert len(summary) <= 200
     assert "40万" in summary
+
+
+def test_the_offline_model_has_a_summary_of_a_conversation_of_questions_too() -> None:
+    memory = Memory.open(":memory:", summarizer=OfflineChatModel(), window=2, recall=())
+    bot = with_memory(memory.load_mem | PROMPT | OfflineChatModel(), memory)
+    for n in range(12):
+        bot.invoke({"question": f"第{n}个问题是什么？"})
+        memory.flush()
+    assert "问题" in (memory.session().summary or "")
+    assert not memory.explain("？").degraded

@@ -104,10 +104,11 @@ class OfflineChatModel(BaseChatModel):
     def summarize(self, text: str, limit: int = 200) -> str:
         """The most central sentences of a transcript, in their order, in at most ``limit`` characters.
 
-        Extractive: every sentence stands in ``text``. A single sentence longer than ``limit`` is cut. Empty
-        where nothing was told (only questions and courtesies).
+        Extractive: every sentence stands in ``text``. A single sentence longer than ``limit`` is cut. Where
+        nothing was told, it is what was asked. Empty where nothing was said.
         """
-        told = [s for s in dict.fromkeys(sentences(_OWN.sub("", text))) if tells(s)][-_NEWEST:]
+        said = list(dict.fromkeys(sentences(_OWN.sub("", text))))
+        told = ([s for s in said if tells(s)] or said)[-_NEWEST:]
         likeness, _ = self._ready()
         chosen = central(told, limit, likeness)
         return "\n".join(chosen) if chosen else (min(told, key=len)[:limit] if told else "")
