@@ -122,15 +122,30 @@ def _written(path: Path) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
 @app.command("import")
 def import_(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="An export, or a fan_memory.json; - is the standard input.")
-    ],
+        str | None,
+        typer.Argument(metavar="[FILE]", help="An export, or a fan_memory.json; - is the standard input."),
+    ] = None,
     memory: Where = None,
     user: Annotated[
-        str | None, typer.Option(metavar="ID", help="Whose notes they are, in a fan_memory.json.")
+        str | None,
+        typer.Option(metavar="ID", help="Whose notes they are, in a fan_memory.json or a Chroma folder."),
     ] = None,
+    chroma: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Instead of a file: the Chroma folder of a dict-based memory."),
+    ] = None,
+    collection: Annotated[str, typer.Option(metavar="NAME", help="The collection in it.")] = "long_term",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and name them.")] = False,
 ) -> None:
-    """Bring an export back, or a list of notes in. What is there already stays as it is."""
+    """Bring an export back, or a list of notes in, or the facts of a dict-based memory (mem_store), with
+    ids, private flags and times; its folder stays as it is. What is there already stays, too."""
+    if (file is None) == (chroma is None):
+        raise MemoryInputError("import takes a FILE, or --chroma FOLDER for the facts of a dict-based memory")
+    if file is None:
+        from .cli_store import import_old
+
+        import_old(memory, user, chroma, collection)
+        return
     from .portable import import_file
 
     with tempfile.TemporaryDirectory(prefix="lc-memory-") as folder:

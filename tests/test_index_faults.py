@@ -17,20 +17,11 @@ from typing import Any
 
 import pytest
 
-from lc_memory import Memory
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
 from lc_memory.models.remote_embeddings import RemoteEmbeddings
 from tests.data import ROOT
-from tests.helpers.longterm import FACTS, Bags, opened, recalled, say, with_facts
+from tests.helpers.longterm import FACTS, Bags, in_order, opened, recalled, say, with_facts
 from tests.servers.chroma import running_chroma
-
-
-def in_order(memory: Memory) -> None:
-    memory.flush()
-    health = memory.health()
-    assert health.ok, str(health)
-    assert health.entries == health.facts + health.turns
-    memory.flush()
 
 
 def delete(folder: Path) -> None:

@@ -284,6 +284,19 @@ class LongTerm:
         except FactIndexError:
             return  # kept in Vectors.outage, and told there
 
+    def catch_up(self, *, progress: Progress | None = None) -> None:
+        """Index now what is still to be indexed. Raises what is in the way."""
+        store, follower = self._open(), self._indexer()
+        total = store.ledger().counts().unindexed
+        while True:
+            follower.facts(wait=False)
+            follower.listed(anyway=True)
+            left = store.ledger().counts().unindexed
+            if progress is not None:
+                progress(total - left, total)
+            if not left:
+                return
+
     def _check(self) -> None:
         if not self._vectors.unchecked or not self._vectors.is_open:
             return

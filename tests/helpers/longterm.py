@@ -82,3 +82,12 @@ def recalled(memory: Memory, question: str, user: str | None = "u1", session: st
     """What the prompt of a question in a fresh session holds before it."""
     messages = memory.session(session, user).context(question)
     return "\n".join(str(m.content) for m in messages)
+
+
+def in_order(memory: Memory) -> None:
+    """Everything that is stored is in the index, and nothing else."""
+    memory.flush()
+    health = memory.health()
+    assert health.ok, str(health)
+    assert health.entries == health.facts + health.turns
+    memory.flush()
