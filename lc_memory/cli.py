@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from . import cli_facts
+from . import cli_facts, cli_store
 from .errors import LCMemoryError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
 app.add_typer(cli_facts.app)
+app.add_typer(cli_store.app)
 # What is printed is mostly other people's words: brackets and :colons: in them are not markup.
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 err = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
