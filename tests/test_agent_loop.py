@@ -441,6 +441,14 @@ def test_with_a_checkpointer_the_thread_is_not_told_twice_and_each_turn_saved_on
     assert all(sent.count(words) == 1 for words in ("第0问", "第0答", "第1问", "第1答", "第2问"))
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_many_rounds_are_limited_by_their_number_alone(form: str, memory: Memory) -> None:
+    asks = [AIMessage("", tool_calls=[{"name": "calculator", "args": {"expr": f"{i}"}, "id": f"c{i}"}]) for i in range(40)]
+    out = asker(form, memory, Scripted(answers=asks), [CalculatorTool()], max_rounds=30)("没完没了")
+    assert len(out["tool_records"]) == 30
+    assert ENDS in out["answer"]
+
+
 def test_sessions_do_not_see_each_other_and_turns_of_one_wait(openai: ChatServer, memory: Memory) -> None:
     bot = agent(memory, model_of(openai), [])
     openai.script("一", "二")

@@ -50,8 +50,9 @@ def test_print_ascii_shows_load_mem_first_and_save_mem_last(mode: str, memory: M
         steps = [graph.nodes[e.target].name for e in graph.edges if e.source == graph.first_node().id]  # type: ignore[union-attr]
         assert steps == ["load_mem"]
         drawn = graph.draw_ascii()
-        assert drawn.index("load_mem") < drawn.index("Prompt")
-        assert last is None or drawn.index(last) > drawn.index("Prompt")
+        first = "propose" if mode == "tot" else "ChatPromptTemplate"
+        assert drawn.index("load_mem") < drawn.index(first)
+        assert last is None or drawn.index(last) > drawn.index("decide" if mode == "tot" else first)
 
 
 @pytest.mark.parametrize("way", ["invoke", "stream", "ainvoke", "astream", "batch"])

@@ -6,12 +6,14 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from lc_memory import Memory, MemoryInputError
-from lc_memory.agent import tools_from_config
+from lc_memory.agent import CalculatorTool, tool_loop, tools_from_config
+from lc_memory.agent.registry import as_tools
+from tests.helpers.models import Scripted
 
 MODULE = "lcm_users_own_tools"
 SOURCE = '''
@@ -111,6 +113,34 @@ def test_our_tools_and_the_users_own_are_built_in_order_with_what_they_ask_for(f
 async def test_an_async_execute_is_awaited(folder: Path) -> None:
     (tool,) = tools_from_config(config(folder, [{"module": MODULE, "class": "AsyncTool"}]))
     assert await tool.ainvoke({"code": "ab"}) == "abab"
+
+
+class StockTool:
+    name = "stock"
+    description = "a price"
+    parameters: ClassVar[dict[str, Any]] = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
+
+    def execute(self, code: str) -> str:
+        return f"SH:{code}"
+
+
+def shout(word: str) -> str:
+    """Says it loudly."""
+    return word.upper()
+
+
+def test_a_program_may_hand_over_tools_functions_and_objects_of_its_own() -> None:
+    builtin = {"type": "web_search"}
+    tools = as_tools([CalculatorTool(), shout, StockTool(), builtin])
+    assert [getattr(tool, "name", tool) for tool in tools] == ["calculator", "shout", "stock", builtin]
+    assert tools[1].invoke({"word": "ja"}) == "JA"
+    assert tools[2].invoke({"code": "1"}) == "SH:1"
+
+
+@pytest.mark.parametrize("bad", [[StockTool], [7], ["calculator"], [None], [lambda x: x], [shout, shout]])
+def test_what_is_no_tool_is_refused_when_the_loop_is_built(bad: list[Any]) -> None:
+    with pytest.raises(MemoryInputError, match="tool"):
+        tool_loop(Scripted(answers=["a"]), bad)
 
 
 def one(module: Any, name: Any, **more: Any) -> list[Any]:

@@ -29,7 +29,6 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import get_config_list, get_executor_for_config
 from langchain_core.tools import BaseTool, ToolException
-from langchain_core.tools import tool as as_tool
 
 from ..errors import MemoryInputError
 from ..messages import messages_to_lc
@@ -48,6 +47,7 @@ from .calls import (
     within,
 )
 from .last_word import asks, last_round, told_at_last
+from .registry import as_tools
 from .repair import ALIASES
 
 
@@ -62,12 +62,14 @@ def tool_loop(
 ) -> ToolLoop:
     """A Runnable from a prompt (or a list of messages) to the model's answer, an AIMessage.
 
-    ``tools``: LangChain tools, or functions with a docstring; the others as for
+    ``tools`` and the others as for
     :func:`~lc_memory.agent.agent`. Streamed, words come as the model says them, before a call too.
     """
     if max_rounds < 0:
         raise MemoryInputError(f"max_rounds={max_rounds}: 0 or more rounds of tool calls")
-    built = [t if isinstance(t, BaseTool) else cast(BaseTool, as_tool(t)) for t in tools]
+    built = as_tools(tools)
+    if any(not isinstance(one, BaseTool) for one in built):
+        raise MemoryInputError("tool_loop runs tools itself: a service's built-in ones (dicts) need agent()")
     return ToolLoop(model, built, max_rounds, tool_seconds, retries, aliases)
 
 

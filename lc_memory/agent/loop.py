@@ -37,6 +37,7 @@ from .calls import (
 )
 from .last_word import asks, last_round, told_at_last
 from .prompts import TOOLS
+from .registry import as_tools
 from .repair import ALIASES
 from .runnable import Agent
 
@@ -76,9 +77,10 @@ def agent(
 ) -> Agent:
     """A Runnable from a question (text, or a dict with the memory's question key) to its answer.
 
-    ``tools``: LangChain tools, or functions with a docstring. After ``max_rounds`` rounds of calls the model
-    is asked without tools, so that it answers with what it has. A tool gets ``tool_seconds`` a try, and
-    ``retries`` further tries after a failure that may pass. ``aliases``: see :mod:`lc_memory.agent.repair`.
+    ``tools``: LangChain tools, functions with a docstring, or objects with ``execute`` (see ``registry.py``).
+    After ``max_rounds`` rounds of calls the model is asked without tools, so that it answers with what it
+    has. A tool gets ``tool_seconds`` a try, and ``retries`` further tries after a failure that may pass.
+    ``aliases``: see :mod:`lc_memory.agent.repair`.
     ``middleware``: further ones, inside the memory. ``checkpointer``: LangGraph's, with a ``thread_id``.
 
     The output is ``{"answer": str, "tool_records": [ToolRecord, …]}``; streamed, it comes in parts that add
@@ -97,7 +99,7 @@ def agent(
     ]
     graph = create_agent(
         with_tools(model) if tools else model,
-        list(tools),
+        as_tools(tools),
         system_prompt=system,
         middleware=parts,
         checkpointer=checkpointer,

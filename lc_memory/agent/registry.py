@@ -19,12 +19,12 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from json.decoder import JSONDecoder
 from pathlib import Path
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool, StructuredTool, tool
 
 from ..errors import MemoryInputError
 
@@ -50,11 +50,31 @@ def tools_from_config(path: str | os.PathLike[str], **dependencies: Any) -> list
     tools: dict[str, BaseTool] = {}
     for i, entry in enumerate(entries):
         where = f"{file}, line {lines[i]}: tools[{i}]"
-        tool = _tool(entry, where, file.parent, dependencies)
-        if tool.name in tools:
-            raise MemoryInputError(f"{where}: there is a tool called {tool.name!r} already")
-        tools[tool.name] = tool
+        built = _tool(entry, where, file.parent, dependencies)
+        if built.name in tools:
+            raise MemoryInputError(f"{where}: there is a tool called {built.name!r} already")
+        tools[built.name] = built
     return list(tools.values())
+
+
+def as_tools(made: Sequence[Any]) -> list[Any]:
+    """Tools that a program hands over: LangChain's, functions with a docstring, or objects of one's own with
+    ``name``, ``description``, ``parameters`` and ``execute``. A service's built-in tools (dicts) stay."""
+    tools: list[Any] = []
+    for i, one in enumerate(made):
+        if isinstance(one, (BaseTool, dict)):
+            tools.append(one)
+        elif callable(one) and not hasattr(one, "execute"):
+            try:
+                tools.append(tool(one))
+            except Exception as error:
+                raise MemoryInputError(f"tools[{i}] cannot be a tool: {error}") from error
+        else:
+            tools.append(as_tool(one, f"tools[{i}]"))
+    names = [one.name for one in tools if isinstance(one, BaseTool)]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise MemoryInputError(f"there are two tools called {min(twice)!r}")
+    return tools
 
 
 def as_tool(made: Any, where: str = "the tool") -> BaseTool:
@@ -62,6 +82,8 @@ def as_tool(made: Any, where: str = "the tool") -> BaseTool:
     ``execute``. MemoryInputError, which begins with ``where``, where it is neither."""
     if isinstance(made, BaseTool):
         return made
+    if isinstance(made, type) or not callable(getattr(made, "execute", None)):
+        raise MemoryInputError(f"{where} is no tool: {made!r:.80}")
     name, description = getattr(made, "name", None), getattr(made, "description", None)
     parameters = getattr(made, "parameters", None)
     if not isinstance(name, str) or not name or not isinstance(description, str):
@@ -170,4 +192,4 @@ def _space(text: str, at: int) -> int:
     return at
 
 
-__all__ = ["as_tool", "tools_from_config"]
+__all__ = ["as_tool", "as_tools", "tools_from_config"]

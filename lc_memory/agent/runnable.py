@@ -17,6 +17,7 @@ from ..messages import _to_lc
 from .calls import tool_records
 
 _MODES = ["messages", "updates"]
+_STEPS = 10_000  # the loop ends by itself: LangChain's default of 25 steps would end it in an error
 _SHOWN = {"MemoryMiddleware.before_agent": "load_mem", "MemoryMiddleware.after_agent": "save_mem"}
 
 
@@ -66,16 +67,16 @@ class Agent(Runnable[Any, AddableDict]):
     def _run(self, given: Any, config: RunnableConfig) -> AddableDict:
         question = self._question(given)
         if within_with_memory(self.memory, config):  # the session is that turn's already
-            return _result(self.graph.invoke(question, config)["messages"])
+            return _result(self.graph.invoke(question, _in(config))["messages"])
         with self.memory.turns.hold(self.memory._key(config)):
-            return _result(self.graph.invoke(question, config)["messages"])
+            return _result(self.graph.invoke(question, _in(config))["messages"])
 
     async def _arun(self, given: Any, config: RunnableConfig) -> AddableDict:
         question = self._question(given)
         if within_with_memory(self.memory, config):
-            return _result((await self.graph.ainvoke(question, config))["messages"])
+            return _result((await self.graph.ainvoke(question, _in(config)))["messages"])
         async with self.memory.turns.ahold(self.memory._key(config)):
-            return _result((await self.graph.ainvoke(question, config))["messages"])
+            return _result((await self.graph.ainvoke(question, _in(config)))["messages"])
 
     def _stream(self, given: Iterator[Any], config: RunnableConfig) -> Iterator[AddableDict]:
         for question in given:
@@ -99,14 +100,15 @@ class Agent(Runnable[Any, AddableDict]):
 
     def _parts(self, question: dict[str, Any], config: RunnableConfig) -> Iterator[AddableDict]:
         heard = _Heard()
-        with closing(cast(Any, self.graph.stream(question, config, stream_mode=_MODES))) as stream:
+        with closing(cast(Any, self.graph.stream(question, _in(config), stream_mode=_MODES))) as stream:
             for mode, chunk in stream:
                 yield from heard.parts(mode, chunk)
         yield heard.answer()
 
     async def _aparts(self, question: dict[str, Any], config: RunnableConfig) -> AsyncIterator[AddableDict]:
         heard = _Heard()
-        async with aclosing(cast(Any, self.graph.astream(question, config, stream_mode=_MODES))) as stream:
+        stream = self.graph.astream(question, _in(config), stream_mode=_MODES)
+        async with aclosing(cast(Any, stream)) as stream:
             async for mode, chunk in stream:
                 for part in heard.parts(mode, chunk):
                     yield part
@@ -129,6 +131,10 @@ class Agent(Runnable[Any, AddableDict]):
             if node in drawn.nodes:
                 drawn.nodes[node] = drawn.nodes[node].copy(name=name)
         return drawn
+
+
+def _in(config: RunnableConfig) -> RunnableConfig:
+    return {**config, "recursion_limit": max(_STEPS, config.get("recursion_limit") or 0)}
 
 
 def _result(messages: list[BaseMessage]) -> AddableDict:

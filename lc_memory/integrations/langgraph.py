@@ -20,13 +20,18 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START, MessagesState, StateGraph
 from typing_extensions import NotRequired
 
+from ..errors import MissingExtraError
 from ..memory import Memory
 from ..recorder import OnSaveError
 from ..script import SYSTEM
 from .saving import last_question, save_turn
+
+try:
+    from langgraph.graph import END, START, MessagesState, StateGraph
+except ImportError as error:
+    raise MissingExtraError("lc_memory.integrations.langgraph", "agent") from error
 
 Node = Callable[..., dict[str, Any]]
 

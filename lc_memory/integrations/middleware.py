@@ -17,24 +17,29 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, cast
 
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    AgentState,
-    ModelCallResult,
-    ModelRequest,
-    ModelResponse,
-    PrivateStateAttr,
-)
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 from typing_extensions import NotRequired, TypedDict
 
 from ..context import valid_groups
+from ..errors import MissingExtraError
 from ..memory import Memory
 from ..messages import from_lc, messages_to_lc
 from ..recorder import OnSaveError
 from .saving import config_of, last_question, save_turn, within_with_memory
+
+try:
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        AgentState,
+        ModelCallResult,
+        ModelRequest,
+        ModelResponse,
+        PrivateStateAttr,
+    )
+    from langgraph.runtime import Runtime
+except ImportError as error:
+    raise MissingExtraError("MemoryMiddleware", "agent") from error
 
 _NOBODY: RunnableConfig = {}
 _HELD = 256  # histories of turns under way; more are read again

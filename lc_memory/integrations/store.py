@@ -17,25 +17,28 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    MatchCondition,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-)
-
-from ..errors import MemoryInputError
+from ..errors import MemoryInputError, MissingExtraError
 from ..facts import Fact
 from ..facts.ledger import Ledger
 from ..facts.longterm import Source
 from ..memory import Memory
 from ..store import SessionKey
+
+try:
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        MatchCondition,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+    )
+except ImportError as error:
+    raise MissingExtraError("FactStore", "agent") from error
 
 _MARK = "put"  # in a fact's source: the value as it was put
 _ESCAPES = {"%": "%25", ".": "%2E", "\x00": "%00"}  # LangGraph takes no such characters in a namespace

@@ -11,12 +11,16 @@ from ...memory import Memory
 
 
 def prompt(
-    memory: Memory, system: str, examples: Sequence[BaseMessage] = (), asked: str | None = None
+    memory: Memory,
+    system: str,
+    examples: Sequence[BaseMessage] = (),
+    asked: str | None = None,
+    name: str | None = None,
 ) -> ChatPromptTemplate:
     """System, examples, history, question. Only ``asked`` is a template (by default just the question):
-    braces in the others mean nothing."""
+    braces in the others mean nothing. ``name``: what it is called in a drawing."""
     asked = f"{{{memory.question_key}}}" if asked is None else asked
-    return ChatPromptTemplate.from_messages(
+    built = ChatPromptTemplate.from_messages(
         [
             SystemMessage(system),
             *examples,
@@ -24,3 +28,5 @@ def prompt(
             HumanMessagePromptTemplate.from_template(asked),
         ]
     )
+    built.name = name
+    return built

@@ -24,11 +24,12 @@ def tot(memory: Memory, model: Any, n: int = 3) -> Runnable[Any, dict[str, str]]
         raise MemoryInputError(f"n={n}: a choice needs at least two proposals")
     key = memory.question_key
     ask = PROPOSE_ASK.replace("{n}", str(n)).replace("{question}", f"{{{key}}}")
-    propose = prompt(memory, PROPOSE, asked=ask)
+    propose = prompt(memory, PROPOSE, asked=ask, name="propose")
     judge = ChatPromptTemplate.from_messages(
         [("system", JUDGE), ("human", JUDGE_ASK.replace("{question}", f"{{{key}}}"))]
     )
-    decide = prompt(memory, DECIDE, asked=DECIDE_ASK.replace("{question}", f"{{{key}}}"))
+    judge.name = "judge"
+    decide = prompt(memory, DECIDE, asked=DECIDE_ASK.replace("{question}", f"{{{key}}}"), name="decide")
     text = StrOutputParser()
     chain: Runnable[Any, Any] = (
         memory.load_mem
