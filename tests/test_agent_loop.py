@@ -4,6 +4,8 @@ tools that are called wrongly, fail, hang or are never enough; and memory that h
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -263,13 +265,7 @@ def test_a_tool_that_hangs_is_an_error_and_the_turn_goes_on(
             else:
                 bot = with_memory(memory.load_mem | chat_prompt() | tool_loop(model_of(openai), [hang], **given) | StrOutputParser(), memory)  # fmt: skip
 
-            async def run() -> Any:
-                try:
-                    return await bot.ainvoke({"question": "?"}, CONFIG)
-                finally:
-                    released.set()  # else the loop waits for the thread when it closes
-
-            out = asyncio.run(run())
+            out = asyncio.run(bot.ainvoke({"question": "?"}, CONFIG))  # the loop does not wait for it either
             answer = out["answer"] if form == "agent" else out
             records = tool_records(memory.session("s1", "u1").messages())
     finally:
@@ -278,6 +274,60 @@ def test_a_tool_that_hangs_is_an_error_and_the_turn_goes_on(
     assert "has not answered within 0.2 s" in str(records[0]["error"])
     assert runs == [1]  # it may still be at work: it is not tried again
     assert kept(memory) == ["human", "ai", "tool", "ai"]
+
+
+async def test_many_hanging_tools_do_not_stop_what_else_runs_on_the_loop(openai: ChatServer, memory: Memory) -> None:
+    released = threading.Event()
+
+    @tool
+    def hang(x: int) -> str:
+        """Hangs."""
+        released.wait()
+        return "late"
+
+    asked = [call("hang", x=i) for i in range(40)]  # more than the loop's pool has threads
+    openai.script(calls(openai, *asked), "没有")
+    try:
+        out = await agent(memory, model_of(openai), [hang], tool_seconds=0.2, max_rounds=1).ainvoke("?", CONFIG)
+        assert out["answer"] == "没有"
+        assert len(out["tool_records"]) == 40
+        assert await asyncio.to_thread(lambda: "free") == "free"
+    finally:
+        released.set()
+
+
+HANGING = """
+import asyncio, sys, threading
+from langchain_core.tools import tool
+from langchain_core.messages import AIMessage
+from lc_memory import Memory
+from lc_memory.agent import agent, tool_loop
+from tests.helpers.models import Scripted
+
+@tool
+def hang(x: int) -> str:
+    "Hangs."
+    threading.Event().wait()
+
+model = Scripted(answers=[AIMessage("", tool_calls=[{"name": "hang", "args": {"x": 1}, "id": "1"}]), "done"])
+if sys.argv[1] == "agent":
+    with Memory.open(":memory:", recall=()) as memory:
+        bot = agent(memory, model, [hang], tool_seconds=0.2)
+        out = bot.invoke("?") if sys.argv[2] == "invoke" else asyncio.run(bot.ainvoke("?"))
+        print(out["answer"])
+else:
+    bot = tool_loop(model, [hang], tool_seconds=0.2)
+    out = bot.invoke("?") if sys.argv[2] == "invoke" else asyncio.run(bot.ainvoke("?"))
+    print(out.text)
+"""
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_tool_that_hangs_for_ever_does_not_keep_the_program_alive(form: str, way: str) -> None:
+    root = Path(__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", HANGING, form, way], cwd=root, capture_output=True, text=True, timeout=200, check=False)  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
 
 
 async def test_an_async_tool_that_hangs_is_cancelled(openai: ChatServer, memory: Memory) -> None:

@@ -1,4 +1,4 @@
-"""One tool call: repaired, run for so long and no longer, timed, and its failure told.
+"""One tool call: what it is run with, how long it took, and how its failure is told.
 
 Shared by the two loops (``loop.py`` on create_agent, ``lcel.py`` on langchain-core alone). What happened is
 written on the ToolMessage itself, in ``response_metadata``: it stays with the turn in the memory, and
@@ -7,14 +7,9 @@ written on the ToolMessage itself, in ``response_metadata``: it stays with the t
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -24,8 +19,6 @@ from typing_extensions import NotRequired, TypedDict
 
 from ..errors import MemoryInputError
 from .repair import flaw, repair
-
-T = TypeVar("T")
 
 ROUNDS = 3
 """Rounds of tool calls until a model has to answer."""
@@ -38,10 +31,6 @@ _LONGEST = 2000  # characters of an error's text that a model is shown
 
 class TransientToolError(ToolException):
     """A failure that may pass (a service that is busy): raised by a tool that wants to be tried again."""
-
-
-class ToolHangsError(ToolException):
-    """A tool has not answered in time. It is not tried again: it may still be at work."""
 
 
 class ToolArgumentError(ToolException):
@@ -94,47 +83,6 @@ def checked(tool: BaseTool, args: Mapping[str, Any], aliases: Mapping[str, str])
     if wrong:
         raise ToolArgumentError(wrong)
     return repaired
-
-
-def within(seconds: float, run: Callable[[], T], name: str) -> T:
-    """What ``run`` gives, in at most so many seconds; then ToolHangsError.
-
-    It runs in a thread of its own, which a hanging tool keeps, and which does not keep the program alive.
-    """
-    outcome: Future[T] = Future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            outcome.set_result(context.run(run))
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=work, name=f"tool-{name}", daemon=True).start()
-    try:
-        return outcome.result(seconds)
-    except FutureTimeout:
-        if outcome.done():  # the tool's own TimeoutError, or it came in this very moment
-            return outcome.result()
-        raise _hangs(name, seconds) from None
-
-
-async def awithin(seconds: float, run: Awaitable[T], name: str) -> T:
-    """As :func:`within`, on an event loop: what has not finished is cancelled."""
-    running = asyncio.ensure_future(run)
-    try:
-        done, _ = await asyncio.wait([running], timeout=seconds)
-    except asyncio.CancelledError:
-        running.cancel()
-        raise
-    if not done:
-        running.cancel()
-        raise _hangs(name, seconds)
-    return running.result()
-
-
-def _hangs(name: str, seconds: float) -> ToolHangsError:
-    return ToolHangsError(f"{name} has not answered within {seconds:g} s; it may still be at work")
 
 
 def failed(call: Mapping[str, Any], error: BaseException | str) -> ToolMessage:

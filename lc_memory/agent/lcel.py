@@ -37,16 +37,15 @@ from .calls import (
     RETRIES,
     ROUNDS,
     SECONDS,
-    awithin,
     checked,
     failed,
     noted,
     transient,
     unreadable,
     with_tools,
-    within,
 )
 from .last_word import asks, last_round, told_at_last
+from .limits import awithin, within
 from .registry import as_tools
 from .repair import ALIASES
 
@@ -276,7 +275,7 @@ def _tried(tool: BaseTool, seconds: float, retries: int) -> Runnable[Any, Any]:
         return within(seconds, lambda: tool.invoke(call, config), tool.name)
 
     async def aonce(call: Any, config: RunnableConfig) -> Any:
-        return await awithin(seconds, tool.ainvoke(call, config), tool.name)
+        return await awithin(seconds, tool.ainvoke(call, config), tool.name, tool)
 
     return RunnableLambda(once, aonce, name=tool.name).with_retry(
         retry_if_exception_type=transient(),

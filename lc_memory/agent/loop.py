@@ -14,8 +14,8 @@ time a tool gets (:class:`ToolTimeout`).
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -26,16 +26,15 @@ from .calls import (
     RETRIES,
     ROUNDS,
     SECONDS,
-    awithin,
     checked,
     failed,
     noted,
     transient,
     unreadable,
     with_tools,
-    within,
 )
 from .last_word import asks, last_round, told_at_last
+from .limits import awithin, within
 from .prompts import TOOLS
 from .registry import as_tools
 from .repair import ALIASES
@@ -220,7 +219,7 @@ class ToolCalls(AgentMiddleware[AgentState[Any], Any, Any]):
 
 class ToolTimeout(AgentMiddleware[AgentState[Any], Any, Any]):
     """So many seconds for one try of a tool. A tool that is a plain function cannot be stopped: its thread
-    goes on, and nobody waits for it; an async one is cancelled."""
+    goes on, and nobody waits for it; an async one is cancelled. See ``limits.py``."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -239,7 +238,8 @@ class ToolTimeout(AgentMiddleware[AgentState[Any], Any, Any]):
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
-        return await awithin(self.seconds, handler(request), request.tool_call["name"])
+        run = cast(Coroutine[Any, Any, ToolMessage | Command[Any]], handler(request))
+        return await awithin(self.seconds, run, request.tool_call["name"], request.tool)
 
 
 __all__ = ["EndsInAnswer", "ToolCalls", "ToolTimeout", "agent"]
