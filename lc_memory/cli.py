@@ -180,9 +180,17 @@ class _Talk:
     def _ask(self, line: str) -> None:
         from .remember import said_to_remember
 
-        self._answered(line)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="a fact to remember held")  # told below
+            self._answered(line)
         if fact := said_to_remember(line):
-            out.print(f"已记住 · remembered: {_clean(fact)}", style="dim")
+            from .facts.privacy import kinds_in_words, private_in
+
+            if found := private_in(fact):
+                kinds = f"{kinds_in_words(found, 'zh')} · not kept: it holds {kinds_in_words(found)}"
+                out.print(f"没有记住，其中有{kinds}", style="yellow")
+            else:
+                out.print(f"已记住 · remembered: {_clean(fact)}", style="dim")
 
     def _answered(self, line: str) -> None:
         if not self.agent:

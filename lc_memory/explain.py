@@ -13,7 +13,8 @@ class Explanation:
 
     ``tokens``: of all parts that are in. ``budget``: max_context_tokens, or None. ``repeats``: the share of
     ``tokens`` that stands at the beginning of the session's last prompt already, 0 to 1 (a service that
-    caches prefixes bills these at a fraction). ``notes``: what did not work as it should.
+    caches prefixes bills these at a fraction). ``notes``: what did not work as it should. ``dropped``: what
+    the last reading of the session's turns did not keep as a fact, and why.
     """
 
     session: str
@@ -23,6 +24,7 @@ class Explanation:
     repeats: float = 0.0
     degraded: bool = False
     notes: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
 
     @property
     def tokens(self) -> int:
@@ -58,4 +60,6 @@ class Explanation:
         console.print(f"{self.tokens}{budget} tokens, {self.repeats:.0%} of them as in the last prompt")
         for note in self.notes:
             console.print(Text(f"! {note}"))
+        for line in self.dropped:
+            console.print(Text(f"- not kept as a fact: {line}"))
         return out.getvalue().rstrip()

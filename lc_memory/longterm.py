@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from .errors import MemoryInputError
+from .facts.privacy import PrivacyMode, kinds_in_words, passed
 from .sessions import DEFAULT_SESSION
 from .store import SessionKey
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from .facts.chroma import ChromaHome
     from .facts.for_user import UserFacts
     from .facts.health import Health
+    from .facts.kinds import Kinds
     from .facts.longterm import LongTerm, Source
+    from .facts.writer import NoteWriter
     from .retriever import MemoryRetriever
     from .store.sql import SqlStore
     from .stored import StoredSessions
@@ -41,13 +44,21 @@ class LongTermCalls:
     ) -> Fact:
         """Note a fact of a user (or, with no user, of this session), to be recalled where it bears on a
         question. One of the same ``kind`` takes the place of the one before. A ``private`` one is kept and
-        comes into no prompt. ``expires_at``: Unix seconds."""
+        comes into no prompt. ``expires_at``: Unix seconds.
+
+        Raises MemoryInputError for private data in a fact that is not said to be ``private``, unless this
+        memory was opened with another ``privacy`` than "refuse"."""
+        kept, found = passed(text, "off" if private else self._stored("remember()").privacy)
+        if kept is None:
+            raise MemoryInputError(
+                f"the fact holds {kinds_in_words(found)}; remember(…, private=True) keeps it out of prompts"
+            )
         fact = (
             self._stored("remember()")
             .store.ledger()
             .add(
                 SessionKey(session_id, user_id).owner,
-                text,
+                kept,
                 kind=kind,
                 private=private,
                 expires_at=expires_at,
@@ -133,6 +144,30 @@ def long_term(
 
     vectors = Vectors(lambda: store().database, _home(where, chroma), embeddings(embedding))
     return LongTerm(store, vectors, stored.background, sources=cast(Any, sources), k=k)
+
+
+def note_writer(
+    stored: StoredSessions,
+    longterm: LongTerm | None,
+    model: Any,
+    every: int,
+    kinds: Kinds | None,
+    privacy: PrivacyMode,
+) -> NoteWriter | None:
+    """What makes facts of the turns of a memory; None where no model is given for it. Opens nothing."""
+    if model is None:
+        return None
+    from .facts.writer import NoteWriter
+
+    return NoteWriter(
+        lambda: stored.store,
+        stored.background,
+        model,
+        kinds=kinds,
+        every=every,
+        privacy=privacy,
+        written=longterm.noted if longterm is not None else lambda: None,
+    )
 
 
 def _home(where: str | os.PathLike[str], chroma: Any) -> Callable[[], ChromaHome]:

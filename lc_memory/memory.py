@@ -24,7 +24,8 @@ from .context import message_counter
 from .errors import MemoryInputError
 from .explain import Explanation
 from .facts.core import CoreFacts
-from .longterm import LongTermCalls, long_term
+from .facts.privacy import PrivacyMode, checked_mode
+from .longterm import LongTermCalls, long_term, note_writer
 from .managers import ManagerPerSession, OneManager
 from .messages import Message
 from .session import Session
@@ -37,6 +38,8 @@ from .turn import human_message
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
+
+    from .facts.kinds import Kinds
 
 SPECS = [
     ConfigurableFieldSpec(
@@ -121,6 +124,10 @@ class Memory(LongTermCalls):
         recall_k: int = 4,
         embedding: str | Embeddings = "local",
         chroma: Any = None,
+        notes: Any = None,
+        notes_every: int = 5,
+        kinds: Kinds | None = None,
+        privacy: PrivacyMode = "refuse",
     ) -> Memory:
         """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used.
 
@@ -139,6 +146,12 @@ class Memory(LongTermCalls):
         ``embedding``: "local" (needs nothing), "e5", "openai", "chroma", or a LangChain Embeddings.
         ``chroma``: where the vectors lie. None: in a folder beside the store, for one process at a time;
         ``http://host:port`` of a ``chroma run``, or ``cloud://TENANT/DATABASE``, for several.
+        ``notes``: a chat model that finds what is worth keeping of what users say, in the background, every
+        ``notes_every`` turns of a session and when the memory is flushed or closed; None: facts are kept
+        only where they are given (``记住: …``, remember(), tools). ``kinds``: which facts, by name or as
+        NoteKinds; None: a set for everyday talk.
+        ``privacy``: a fact with a phone number, an id, a card, an address, a password or a key in it is
+        refused ("refuse"), kept without ("redact") or kept ("off"). Turns are indexed without them anyhow.
         """
         if window < 1:
             raise MemoryInputError(f"window={window}: at least one turn has to stay in the prompt")
@@ -151,11 +164,13 @@ class Memory(LongTermCalls):
             budget=max_context_tokens,
             count=message_counter(token_counter),
             summarise=None if summarizer is None else Summariser(summarizer, summary_chars),
+            privacy=checked_mode(privacy),
         )
         memory = cls.__new__(cls)
         stored = StoredSessions(lambda: open_store(where), settings, cached_sessions)
         memory._longterm = long_term(where, stored, recall, recall_k, embedding, chroma)
         stored.recall = memory._longterm
+        stored.notes = note_writer(stored, memory._longterm, notes, notes_every, kinds, privacy)
         memory._setup(stored, question_key, history_key, session_wait)
         return memory
 
@@ -221,9 +236,10 @@ class Memory(LongTermCalls):
         return self._sessions
 
     def flush(self) -> None:
-        """Wait for what runs in the background: summaries that are made, turns that are indexed."""
+        """Wait for what runs in the background: summaries that are made, turns that are indexed; and make
+        notes of what still waits for it."""
         if isinstance(self._sessions, StoredSessions):
-            self._sessions.background.wait()
+            self._sessions.flush()
 
     def close(self) -> None:
         """Wait for what still runs in the background, and let go of files and connections."""

@@ -13,10 +13,11 @@ import logging
 import math
 import threading
 import uuid
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_core.messages import BaseMessage
 
@@ -24,10 +25,14 @@ from .background import Background
 from .context import Material, Plan, Remembered, Unit, assemble, valid_groups
 from .explain import Explanation
 from .facts import Fact
+from .facts.privacy import PrivacyMode, PrivateDataWarning, kinds_in_words, passed
 from .messages import Converter, Message, messages_to_lc, text_of
 from .remember import said_to_remember
 from .store import SessionKey, Snapshot, Store, Turn
 from .summary import Summariser
+
+if TYPE_CHECKING:
+    from .facts.notes import MemoryNotes
 
 log = logging.getLogger("lc_memory")
 
@@ -66,6 +71,25 @@ class Settings:
     budget: int | None
     count: Callable[[Message], int]
     summarise: Summariser | None
+    privacy: PrivacyMode = "refuse"
+
+
+class Notes(Protocol):
+    """Makes facts of what was said: :class:`lc_memory.facts.writer.NoteWriter`."""
+
+    def saved(self, key: SessionKey) -> None:
+        """A turn was saved. Returns at once and raises nothing."""
+        ...
+
+    def problems(self, key: SessionKey) -> list[str]: ...
+
+    def report(self, key: SessionKey) -> MemoryNotes | None: ...
+
+    def finish(self) -> None:
+        """Read now what is still waiting."""
+        ...
+
+    def drop(self) -> None: ...
 
 
 class StoredSession:
@@ -78,12 +102,14 @@ class StoredSession:
         settings: Settings,
         background: Background,
         recall: Recall | None,
+        notes: Notes | None = None,
     ) -> None:
         self.key = key
         self._opened = store
         self._settings = settings
         self._background = background
         self._recall = recall
+        self._notes = notes
         self._lock = threading.RLock()
         self._state = _UNKNOWN
         self._units: dict[str, Unit] = {}  # by turn_id: what the window's turns look like in a prompt
@@ -119,6 +145,10 @@ class StoredSession:
             notes.append(
                 f"the last {self._failures} summaries failed; the window is not cut until one succeeds"
             )
+        report = None
+        if self._notes is not None:
+            notes += self._notes.problems(self.key)
+            report = self._notes.report(self.key)
         return Explanation(
             session=str(self.key.session_id),
             question=text_of(question["content"]),
@@ -127,6 +157,7 @@ class StoredSession:
             repeats=same / total if total else 0.0,
             degraded=bool(notes),
             notes=notes,
+            dropped=[f"{d.kind}: {d.content} ({d.why})" for d in report.dropped] if report else [],
         )
 
     def _plan(self, question: Message) -> Plan:
@@ -194,13 +225,29 @@ class StoredSession:
                 self._state = _UNKNOWN
         if self._recall is not None:
             self._recall.saved(self.key)
+        if self._notes is not None:
+            self._notes.saved(self.key)
 
     def _remember(self, turn: Sequence[Message], turn_id: str) -> None:
-        """``记住: …`` is kept as a fact at once."""
+        """``记住: …`` is kept as a fact at once. What is private in it is not, and the caller is told."""
         for message in turn:
-            if message.get("role") == "user" and (fact := said_to_remember(text_of(message.get("content")))):
-                source = {"session": self.key.session_id, "turn": turn_id, "quote": fact}
-                self._store.ledger().add(self.key.owner, fact, source=source)
+            if message.get("role") != "user":
+                continue
+            fact = said_to_remember(text_of(message.get("content")))
+            if fact is None:
+                continue
+            text, found = passed(fact, self._settings.privacy)
+            if found:
+                outcome = "was not kept" if text is None else "was kept without it"
+                warnings.warn(
+                    f"a fact to remember held {kinds_in_words(found)} and {outcome}; "
+                    'Memory.open(privacy="off") keeps such things',
+                    PrivateDataWarning,
+                    stacklevel=2,
+                )
+            if text is not None:
+                source = {"session": self.key.session_id, "turn": turn_id, "quote": text}
+                self._store.ledger().add(self.key.owner, text, source=source)
 
     def compact(self) -> None:
         """Cut the window back and renew the summary, in the background, when the window is full."""
@@ -323,12 +370,15 @@ class StoredSessions:
         self._settings = settings
         self.recall: Recall | None = None
         """Given before the first conversation; None: nothing is recalled."""
+        self.notes: Notes | None = None
+        """Given before the first conversation; None: no facts are made of what is said."""
         self._cached = cached
         self._sessions: OrderedDict[SessionKey, StoredSession] = OrderedDict()
         self._store: Store | None = None
         self._opening = threading.Lock()
         self._guard = threading.Lock()
         self.background = Background()
+        self.privacy = settings.privacy
 
     @property
     def store(self) -> Store:
@@ -347,7 +397,7 @@ class StoredSessions:
             session = self._sessions.get(key)
             if session is None:
                 session = StoredSession(
-                    key, lambda: self.store, self._settings, self.background, self.recall
+                    key, lambda: self.store, self._settings, self.background, self.recall, self.notes
                 )
                 self._sessions[key] = session
                 if len(self._sessions) > self._cached:
@@ -360,8 +410,19 @@ class StoredSessions:
         """Forget what is held of the sessions; the store has it."""
         with self._guard:
             self._sessions.clear()
+        if self.notes is not None:
+            self.notes.drop()
+
+    def flush(self) -> None:
+        """Wait for what runs in the background, and make notes of the turns that wait for it."""
+        self.background.wait()
+        if self.notes is not None:
+            self.notes.finish()
+            self.background.wait()
 
     def close(self) -> None:
+        if self.notes is not None:
+            self.flush()
         if self.recall is not None:
             self.recall.close()
         self.background.close()

@@ -29,8 +29,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
+from lc_memory.errors import MemoryInputError
 from lc_memory.facts.private_numbers import numbers
 from lc_memory.facts.private_words import addresses, named, secrets
 from lc_memory.facts.reading import Kind, Span, read
@@ -85,6 +86,13 @@ def private_in(text: str) -> list[Private]:
         elif end > spans[-1][2]:
             spans[-1] = (spans[-1][0], spans[-1][1], end)
     return [Private(kind, reading.starts[start], reading.ends[end - 1]) for kind, start, end in spans]
+
+
+def checked_mode(mode: str) -> PrivacyMode:
+    """``mode`` where it is one. Raises MemoryInputError."""
+    if mode not in get_args(PrivacyMode):
+        raise MemoryInputError(f"privacy={mode!r}: expected {', '.join(map(repr, get_args(PrivacyMode)))}")
+    return cast(PrivacyMode, mode)
 
 
 def _first_longest(span: Span) -> tuple[int, int]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-_ESCAPE = re.compile(
-    r"%(?P<url>[2-7][0-9A-Fa-f])|\\u00(?P<json>[2-7][0-9A-Fa-f])|&#(?:x(?P<hex>[2-7][0-9A-Fa-f])|(?P<dec>\d{2,3}));"
+_SPECIAL = re.compile(
+    r"%(?P<url>[2-7][0-9A-Fa-f])|\\u00(?P<json>[2-7][0-9A-Fa-f])"
+    r"|&#(?:x(?P<hex>[2-7][0-9A-Fa-f])|(?P<dec>\d{2,3}));|[^\x00-\x7f\u3400-\u9fff]"
 )
 _HAN_DIGITS = dict(
     zip("零〇一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "00123456789" + "1" + "123456789", strict=True)
@@ -49,45 +49,38 @@ class Reading:
 
 def read(text: str) -> Reading:
     """``text`` with every character as its plain form; invisible ones and accents are gone."""
-    if text.isascii() and "%" not in text and "\\u" not in text and "&#" not in text:
-        plain = Reading(text, list(range(len(text))), list(range(1, len(text) + 1)))
-    else:
-        plain = _characters(text)
-    return _number_words(_han_digits(plain))
+    return _number_words(_han_digits(_characters(text)))
 
 
 def _characters(text: str) -> Reading:
+    """Most characters stand for themselves and are taken in stretches; the others one by one."""
     out: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
-
-    def put(plain: str, start: int, end: int) -> None:
-        for c in plain:
-            out.append(c)
-            starts.append(start)
-            ends.append(end)
-
     at = 0
-    for m in _ESCAPE.finditer(text):
-        _plainly(text, at, m.start(), put)
-        code = int(m["url"] or m["json"] or m["hex"] or "0", 16) or int(m["dec"] or 0)
-        put(chr(code) if code < 128 else m[0], m.start(), m.end())
+    for m in _SPECIAL.finditer(text):
+        out.append(text[at : m.start()])
+        plain = _plain(m)
+        out.append(plain)
+        starts += [*range(at, m.start()), *[m.start()] * len(plain)]
+        ends += [*range(at + 1, m.start() + 1), *[m.end()] * len(plain)]
         at = m.end()
-    _plainly(text, at, len(text), put)
+    out.append(text[at:])
+    starts += range(at, len(text))
+    ends += range(at + 1, len(text) + 1)
     return Reading("".join(out), starts, ends)
 
 
-def _plainly(text: str, start: int, end: int, put: Callable[[str, int, int], None]) -> None:
-    for i in range(start, end):
-        c = text[i]
-        if c.isascii():
-            put(c, i, i + 1)
-        elif unicodedata.category(c) in _UNSEEN:
-            continue
-        elif (digit := unicodedata.digit(c, None)) is not None:
-            put(str(digit), i, i + 1)
-        else:
-            put(unicodedata.normalize("NFKC", c), i, i + 1)
+def _plain(m: re.Match[str]) -> str:
+    """What an escape, or a character that is neither ASCII nor Chinese, stands for."""
+    c = m[0]
+    if len(c) > 1:
+        code = int(m["url"] or m["json"] or m["hex"] or "0", 16) or int(m["dec"] or 0)
+        return chr(code) if code < 128 else c
+    if unicodedata.category(c) in _UNSEEN:
+        return ""
+    digit = unicodedata.digit(c, None)
+    return unicodedata.normalize("NFKC", c) if digit is None else str(digit)
 
 
 def _han_digits(plain: Reading) -> Reading:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from lc_memory.facts import Fact
 from lc_memory.facts.index import Item
 from lc_memory.facts.items import fact_item, turn_item
 from lc_memory.facts.lexical import LexicalItem
+from lc_memory.facts.privacy import passed
 from lc_memory.facts.recall import context_of, in_context
 from lc_memory.messages import Message, text_of
 from lc_memory.store import Turn
@@ -22,13 +24,16 @@ _ANSWER_CHARS = 500  # of an answer that are embedded: a page of it would drown 
 _LINE_CHARS = 160  # of each side of a turn, in a prompt
 
 
+@lru_cache(maxsize=4096)  # the same turns are shown again and again
 def indexable(text: str) -> str | None:
-    """What of a text may enter the indexes: all of it, or nothing (None). The place for a privacy check."""
-    return text if text.strip() else None
+    """What of a text may enter the indexes, and prompts from there: what is private in it is taken out.
+    None: nothing is left."""
+    kept, _ = passed(text, "redact")
+    return kept if kept is not None and kept.strip() else None
 
 
 def said(turn: Turn) -> tuple[str, str]:
-    """Question and answer of a turn, without what tools said between."""
+    """Question and answer of a turn, without what tools said between, and without what is private."""
     questions = [_text(m) for m in turn.messages if m.get("role") == "user"]
     answers = [t for m in turn.messages if m.get("role") == "assistant" and (t := _text(m))]
     return "\n".join(q for q in questions if q), answers[-1] if answers else ""
@@ -106,7 +111,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def _text(message: Message) -> str:
-    return text_of(message.get("content")).strip()
+    return indexable(text_of(message.get("content")).strip()) or ""
 
 
 def texts(entries: Sequence[tuple[Item, LexicalItem]]) -> dict[str, list[LexicalItem]]:

@@ -32,10 +32,10 @@ PREFERENCE = "preference"
 _SHOWN = 10
 
 
-def memory_tools(memory: Memory, *, privacy: PrivacyMode = "refuse") -> list[BaseTool]:
-    """The three tools over a Memory that was opened on a store."""
+def memory_tools(memory: Memory) -> list[BaseTool]:
+    """The three tools over a Memory that was opened on a store; its ``privacy`` holds for what they save."""
     return [
-        SavePreference(memory=memory, privacy=privacy),
+        SavePreference(memory=memory, privacy=memory._stored("memory_tools()").privacy),
         RecallMemory(memory=memory),
         ForgetMemory(memory=memory),
     ]

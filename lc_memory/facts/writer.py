@@ -53,7 +53,8 @@ class NoteWriter:
     """Makes facts of what users say. One for each Memory.
 
     ``model`` and ``kinds``: as for :func:`~lc_memory.facts.notes.notes_from`; ``every``: how many turns of a
-    session are read together, each costing its share of one call.
+    session are read together, each costing its share of one call. ``written`` is called when there are new
+    facts.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class NoteWriter:
         kinds: Kinds | None = None,
         every: int = 5,
         privacy: PrivacyMode = "refuse",
+        written: Callable[[], None] = lambda: None,
     ) -> None:
         if every < 1:
             raise MemoryInputError(f"notes_every={every}: notes are made of at least one turn")
@@ -73,6 +75,7 @@ class NoteWriter:
         self._kinds: dict[str, NoteKind] = {kind.name: kind for kind in kinds_of(kinds)}
         self._extract: Runnable[Any, MemoryNotes] = notes_from(model, kinds, privacy=privacy)
         self._every = every
+        self._written = written
         self._guard = threading.Lock()
         self._waiting: dict[SessionKey, int] = {}  # turns that this process saved and has not read
         self._failures: dict[SessionKey, int] = {}
@@ -95,12 +98,21 @@ class NoteWriter:
             self._background.submit(("notes", key), lambda: self._read(key, self._every))
 
     def finish(self) -> None:
-        """Read what is still waiting, now. After a failure the rest waits for another day."""
+        """Read what is still waiting, now. After a failure, which is logged, the rest waits for another
+        day."""
         with self._guard:
             keys = [key for key, turns in self._waiting.items() if turns]
-        for key in keys:
-            if not self._read(key, 1):
-                return
+        try:
+            for key in keys:
+                if not self._read(key, 1):
+                    return
+        except Exception as error:
+            log.warning("notes are left for later: %s: %.200s", type(error).__name__, error)
+
+    def drop(self) -> None:
+        """Forget the reports: what they tell of may have been erased."""
+        with self._guard:
+            self._reports.clear()
 
     def report(self, key: SessionKey) -> MemoryNotes | None:
         """What the last reading of a session gave, what was dropped and why included."""
@@ -162,6 +174,8 @@ class NoteWriter:
         ledger = self._store().ledger()
         for note in notes.notes:
             write_note(ledger, key, note, self._kinds[note.kind], from_turn[note.message])
+        if notes.notes:
+            self._written()
         with self._guard:
             self._reports[key] = notes
             self._reports.move_to_end(key)
