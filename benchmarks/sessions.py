@@ -211,11 +211,11 @@ def by_length(folder: Path, lengths: list[int], turns: int) -> None:
     memories = []
     for length in lengths:
         where = folder / f"length{length}"
-        fill(where, 1, length, covers=max(0, length - WINDOW))
+        fill(where, 2, length, covers=max(0, length - WINDOW))  # one for each case
         memories.append(open_memory(where))
         cases[f"{length:,}"] = _asking(memories[-1], lambda: "s0")
         memories.append(open_memory(where, cached_sessions=0))
-        cases[f"{length:,}, read anew"] = _asking(memories[-1], lambda: "s0")
+        cases[f"{length:,}, read anew"] = _asking(memories[-1], lambda: "s1")
     _ratios("turns behind the session", medians(cases, turns), 1.3)
     for memory in memories:
         memory.close()
@@ -227,9 +227,9 @@ def by_sessions(folder: Path, counts: list[int], turns: int) -> None:
     rng = random.Random(7)
     for count in counts:
         where = folder / f"sessions{count}"
-        fill(where, count, 2)
+        fill(where, count + 1, 2)  # the last one is talked to all the time
         memories.append(open_memory(where))
-        cases[f"{count:,}"] = _asking(memories[-1], lambda: "s0")
+        cases[f"{count:,}"] = _asking(memories[-1], lambda count=count: f"s{count}")
         memories.append(open_memory(where, cached_sessions=0))
         cases[f"{count:,}, another one each turn"] = _asking(
             memories[-1], lambda count=count: f"s{rng.randrange(count)}"
