@@ -434,3 +434,27 @@ def test_a_place_for_the_vectors_is_asked_for_where_the_store_is_a_server() -> N
 
     with pytest.raises(FactIndexError, match="chroma run"):
         chroma_home(None, None)
+
+
+class Picky(Bags):
+    """Refuses one text, as a moderated service does."""
+
+    def _vector(self, text: str) -> list[float]:
+        if "unspeakable" in text:
+            raise ValueError("content refused")
+        return super()._vector(text)
+
+
+def test_one_text_that_is_refused_does_not_keep_the_others_out(tmp_path: Path) -> None:
+    with opened(tmp_path / "m", embedding=Picky()) as memory:
+        ledger = memory._stored("").store.ledger()
+        for fact in [*FACTS, "an unspeakable word"]:
+            ledger.add("user:u1", fact)
+        with pytest.warns(RuntimeWarning, match="found by its words alone"):
+            assert "我喜欢打篮球" in recalled(memory, "我喜欢打什么球")
+        memory.flush()
+        assert memory.health().entries == len(FACTS)
+        assert not memory.health().degraded
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert "unspeakable" in memory.facts_for("u1").recall("unspeakable word")[0]

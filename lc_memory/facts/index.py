@@ -10,17 +10,18 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.embeddings import Embeddings
 
-from lc_memory.errors import EmbeddingMismatchError
-from lc_memory.facts.chroma import ChromaHome
+from lc_memory.errors import EmbeddingMismatchError, FactIndexError
+from lc_memory.facts.chroma import ChromaHome, ClosedIndexError, LostIndexError
 from lc_memory.facts.collected import Checked, Collected, collected, record, recorded
-from lc_memory.models.embeddings import fingerprint, same_embedding
+from lc_memory.facts.gate import Gate
+from lc_memory.models.embeddings import clean, fingerprint, same_embedding
 from lc_memory.store.database import Database
 from lc_memory.store.text import digest
 
@@ -112,16 +113,44 @@ class VectorIndex:
     # ------------------------------------------------------------ writing
 
     def put(self, items: Sequence[Item]) -> None:
-        """Take in items, or write them over."""
+        """Take in items, or write them over.
+
+        A text that the embedding or Chroma will not have, while others pass, is left out with a warning: it
+        must not keep the rest away.
+        """
         for some in _slices(list({item.id: item for item in items}.values()), self._batch):
-            with self._using():
-                self.home.check_room()
-                self._chroma.add_texts(
-                    [item.text for item in some],
-                    [_metadata(item) for item in some],
-                    [item.id for item in some],
+            try:
+                self._put(some)
+            except (LostIndexError, ClosedIndexError, EmbeddingMismatchError):
+                raise
+            except FactIndexError:
+                self.probe()  # raises where nothing can be put now
+                self._put_one_by_one(some)
+
+    def _put(self, items: Sequence[Item]) -> None:
+        with self._using():
+            self.home.check_room()
+            self._chroma.add_texts(
+                [clean(item.text) for item in items],
+                [_metadata(item) for item in items],
+                [item.id for item in items],
+            )
+            self._entries += len(items)
+
+    def _put_one_by_one(self, items: Sequence[Item]) -> None:
+        refused = 0
+        for item in items:
+            try:
+                self._put([item])
+            except FactIndexError as error:
+                refused += 1
+                if refused > 1 + len(items) // 4:
+                    raise
+                warnings.warn(
+                    f"the memory {item.id} cannot be indexed and is found by its words alone ({error})",
+                    RuntimeWarning,
+                    stacklevel=4,
                 )
-                self._entries += len(some)
 
     def remove(self, ids: Sequence[str], *, purge: bool = False) -> None:
         """Let items go; those that are not there are no error.
@@ -195,7 +224,7 @@ class VectorIndex:
         everybody are read in their order instead, until ``limit`` of the owner's are among them, which are
         the same ones; where that does not come about, the filter is used.
         """
-        vector = self._embedding.embed_query(query)
+        vector = self._embedding.embed_query(clean(query))
         scopes = [scope(owner)] + ([scope(owner, private=True)] if include_private else [])
         fetch = math.ceil(limit * _SPARE * self._entries / owned) if owned else _WIDEST + 1
         with self._using():
@@ -251,29 +280,6 @@ class VectorIndex:
     def close(self) -> None:
         with self._gate.alone():
             self.home.close()
-
-
-class Gate:
-    """Many may be inside, or one alone."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._inside = 0
-
-    def __enter__(self) -> None:
-        with self._changed:
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._inside -= 1
-            self._changed.notify_all()
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._inside)
-            yield
 
 
 def open_index(database: Database, home: ChromaHome, embedding: Embeddings) -> VectorIndex:
