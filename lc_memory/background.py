@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -70,3 +71,15 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+
+
+def _at_exit() -> None:
+    for background in list(_all):
+        background.wait()
+
+
+# Before concurrent.futures closes its pools for good, and not after, as atexit would be: work under way may
+# start threads of its own (chromadb does when it is first imported), which is refused from then on. These
+# calls are made last come, first served, and concurrent.futures.thread, imported above, came first.
+_register = getattr(threading, "_register_atexit", atexit.register)
+_register(_at_exit)
