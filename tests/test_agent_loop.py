@@ -16,7 +16,9 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import SecretStr
 
 from lc_memory import Memory, MemoryInputError, chat_model, with_memory
 from lc_memory.agent import (
@@ -299,6 +301,7 @@ async def test_many_hanging_tools_do_not_stop_what_else_runs_on_the_loop(openai:
 HANGING = """
 import asyncio, sys, threading
 from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 from langchain_core.messages import AIMessage
 from lc_memory import Memory
 from lc_memory.agent import agent, tool_loop
@@ -439,6 +442,49 @@ def test_the_plain_loop_streams_too(server: ChatServer, memory: Memory) -> None:
     server.script("嗯")
     chain.invoke({"question": "好"}, CONFIG)
     assert server.refusals == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_unreadable_calls_are_told_when_streamed_too(form: str, server: ChatServer, memory: Memory) -> None:
+    tools = [CalculatorTool()]
+    bot: Any = agent(memory, model_of(server), tools) if form == "agent" else with_memory(react(memory, model_of(server), tools), memory)  # fmt: skip
+    server.script(
+        calls(server, call("calculator", arguments='{"expr": "1+'), call("calculator", arguments="[1]"), call("calculator", arguments="")),
+        calls(server, call("calculator", arguments='"1+1"')),
+        says(server, "不行"),
+    )  # fmt: skip
+    parts = list(bot.stream({"question": "1+1？"}, CONFIG))
+    assert (parts[-1]["answer"] if form == "agent" else "".join(parts)) == "不行"
+    records = tool_records(memory.session("s1", "u1").messages())
+    assert [r["error"] is not None for r in records] == [True] * 4
+    assert sum("no JSON object" in str(r["error"]) for r in records) == 3
+    assert "'expr' is missing" in next(str(r["error"]) for r in records if "no JSON" not in str(r["error"]))
+    server.script("好")
+    bot.invoke({"question": "再来"}, CONFIG)
+    assert server.refusals == []
+
+
+@pytest.mark.parametrize("reason", ["length", None])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_call_that_broke_off_is_not_run_with_half_of_its_arguments(form: str, reason: str | None, memory: Memory) -> None:
+    """LangChain completes the JSON of a streamed call that broke off. Any model may be cut at its limit."""
+    runs: list[str] = []
+
+    @tool
+    def erase(folder: str) -> str:
+        """Erases."""
+        runs.append(folder)
+        return "gone"
+
+    with ChatServer("openai") as server:
+        plain: Any = ChatOpenAI(base_url=server.url, api_key=SecretStr("k"), model="m", max_retries=0)
+        model = plain if reason else model_of(server)
+        bot: Any = agent(memory, model, [erase]) if form == "agent" else with_memory(react(memory, model, [erase]), memory)  # fmt: skip
+        server.script(Answer(tool_calls=[call("erase", arguments='{"folder": "/home/me')], finish=reason), "没有删")
+        list(bot.stream({"question": "删掉"}, CONFIG))
+        assert runs == []
+        (record,) = tool_records(memory.session("s1", "u1").messages())
+        assert "no JSON object" in str(record["error"])
 
 
 @pytest.mark.parametrize("form", FORMS)

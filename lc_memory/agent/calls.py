@@ -7,9 +7,10 @@ written on the ToolMessage itself, in ``response_metadata``: it stays with the t
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -18,6 +19,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import NotRequired, TypedDict
 
 from ..errors import MemoryInputError
+from ..messages import _to_lc, from_lc
 from .repair import flaw, repair
 
 ROUNDS = 3
@@ -27,6 +29,33 @@ SECONDS = 30.0
 RETRIES = 2
 """Further tries after a failure that may pass."""
 _LONGEST = 2000  # characters of an error's text that a model is shown
+
+
+def settled(message: AIMessage) -> AIMessage:
+    """``message`` with those calls alone that the model finished writing; the others are invalid ones.
+
+    Where an answer is streamed, LangChain completes JSON that broke off, and a tool would be run with half of
+    its arguments. The text as it was written is known of lc_memory's own models; of others, that an answer
+    which ran into its limit of tokens ended in the middle of its last call.
+    """
+    if not message.tool_calls:
+        return message
+    written: dict[str, Any] = from_lc(message)
+    functions = [c["function"] for c in written["tool_calls"] if isinstance(c.get("function"), dict)]
+    ended = message.response_metadata.get("finish_reason") or message.response_metadata.get("stop_reason")
+    cut = ended in ("length", "max_tokens") and _readable(functions[-1])
+    if cut:
+        functions[-1]["arguments"] = functions[-1]["arguments"].rstrip().rstrip("}")
+    if all(map(_readable, functions)):
+        return message
+    return cast(AIMessage, _to_lc(written))
+
+
+def _readable(function: Mapping[str, Any]) -> bool:
+    try:
+        return isinstance(json.loads(function.get("arguments") or "{}", strict=False), dict)
+    except (ValueError, TypeError, RecursionError):
+        return False
 
 
 class TransientToolError(ToolException):

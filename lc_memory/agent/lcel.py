@@ -40,6 +40,7 @@ from .calls import (
     checked,
     failed,
     noted,
+    settled,
     transient,
     unreadable,
     with_tools,
@@ -249,6 +250,7 @@ class _Turn:
             message = message_chunk_to_message(message)
         if not isinstance(message, AIMessage):
             raise MemoryInputError(f"tool_loop: the model gave {type(message).__name__}, not an AIMessage")
+        message = settled(message)
         if not asks(message):
             return message
         if self.last:

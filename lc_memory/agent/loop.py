@@ -29,6 +29,7 @@ from .calls import (
     checked,
     failed,
     noted,
+    settled,
     transient,
     unreadable,
     with_tools,
@@ -163,6 +164,18 @@ class ToolCalls(AgentMiddleware[AgentState[Any], Any, Any]):
         self.tools = []
         self._aliases = aliases
 
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelCallResult[Any]:
+        return _settled(handler(request))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelCallResult[Any]:
+        return _settled(await handler(request))
+
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Calls whose arguments are no JSON: create_agent would take them for an answer."""
@@ -215,6 +228,11 @@ class ToolCalls(AgentMiddleware[AgentState[Any], Any, Any]):
         if args == call["args"]:
             return request, None
         return request.override(tool_call={**call, "args": args}), args
+
+
+def _settled(response: ModelResponse[Any]) -> ModelResponse[Any]:
+    result = [settled(m) if isinstance(m, AIMessage) else m for m in response.result]
+    return ModelResponse(result=result, structured_response=response.structured_response)
 
 
 class ToolTimeout(AgentMiddleware[AgentState[Any], Any, Any]):

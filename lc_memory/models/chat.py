@@ -176,7 +176,9 @@ class _End:
             {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": c["args"]}}
             for c in self._calls.tool_call_chunks
         ]
-        note = _note_of_calls(raw)
+        # Of a stream LangChain makes other calls than of an answer: JSON that broke off is completed there.
+        read = from_lc(self._calls).get("tool_calls")
+        note = {} if read == raw else {"tool_calls": {"natural": read, "original": raw}}
         if note:
             yield ChatGenerationChunk(message=AIMessageChunk(content="", additional_kwargs={NOTE: note}))
 
