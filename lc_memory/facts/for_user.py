@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 from lc_memory.errors import FactIndexError
@@ -32,7 +33,8 @@ class UserFacts:
             found = self._longterm.find(
                 self._owner, query or "", k, sources=["facts"], include_private=include_private
             )
-        except FactIndexError:
+        except FactIndexError as error:  # of another embedding: a manager has nobody to tell but its user
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
             return []
         return [one.text for one in found]
 
