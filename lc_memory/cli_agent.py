@@ -30,8 +30,11 @@ def agent_of(memory: Memory, model: Any) -> Agent:
 
 
 def configured_tools(memory: Memory) -> list[BaseTool]:
-    """The tools of the file ``LC_MEMORY_CONFIG`` names, or of a config.json next to or above the working
-    directory, if it lists any; else the default ones. Tools may ask for ``memory``."""
+    """The tools of the file ``LC_MEMORY_CONFIG`` names, or of a config.json in the working directory, if it
+    lists any; else the default ones. Tools may ask for ``memory``.
+
+    To list a tool is to have it run. So a config.json in a folder further up counts for nothing here, and one
+    that belongs to another user has to be named."""
     from .agent import default_tools, tools_from_config
 
     path = _config_with_tools()
@@ -84,15 +87,21 @@ def _config_with_tools() -> Path | None:
     from .models.providers import Settings
 
     named = Settings.read().get("LC_MEMORY_CONFIG")
-    here = Path(os.getcwd())
-    candidates = [Path(named).expanduser()] if named else [p / "config.json" for p in (here, *here.parents)]
-    for path in candidates:
-        if not path.is_file():
-            continue
-        try:
-            config = json.loads(path.read_text(encoding="utf-8-sig"))
-        except (OSError, ValueError) as error:
-            raise MemoryInputError(f"{path} cannot be read as JSON: {error}") from error
-        if isinstance(config, dict) and "tools" in config:
-            return path
-    return None
+    path = Path(named).expanduser() if named else Path.cwd() / "config.json"
+    if not named and not path.is_file():
+        return None
+    try:
+        config = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise MemoryInputError(f"{path} cannot be read as JSON: {error}") from error
+    entries = config.get("tools") if isinstance(config, dict) else None
+    if named:
+        return path if entries is not None else None  # it may list providers alone
+    if not isinstance(entries, list) or not any(isinstance(e, dict) and "module" in e for e in entries):
+        return None  # many programs call a file that
+    if hasattr(os, "getuid") and path.stat().st_uid not in (os.getuid(), 0):
+        raise MemoryInputError(
+            f"{path} belongs to another user, and its tools would run as yours. If you want them, name the "
+            "file: LC_MEMORY_CONFIG=…"
+        )
+    return path

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lc_memory import Memory, chat_model
+from lc_memory import Memory, MemoryInputError, chat_model
 from lc_memory.agent import CalculatorTool, agent
-from lc_memory.cli_agent import show
+from lc_memory.cli_agent import configured_tools, show
 from tests.servers.chat import Answer, ChatServer, call
 from tests.servers.weather import WeatherServer
 
@@ -69,6 +69,32 @@ def test_a_bad_config_and_a_model_without_tools_are_one_line(tmp_path: Path) -> 
     assert done.returncode == 1
     assert "line 2: tools[0]: os.system is no tool" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_only_a_config_of_ours_and_of_the_users_lists_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    monkeypatch.delenv("LC_MEMORY_CONFIG", raising=False)
+    calculator = {"tools": [{"module": "lc_memory.agent.calculator", "class": "CalculatorTool"}]}
+    (tmp_path / "config.json").write_text(json.dumps(calculator))  # further up
+    mine = inner / "config.json"
+    with Memory.open(":memory:", recall=()) as memory:
+        usual = [tool.name for tool in configured_tools(memory)]
+        assert len(usual) == 5
+        for other in ('{"tools": {"eslint": true}}', '{"tools": ["hammer"]}', "[]", '{"providers": {}}'):
+            mine.write_text(other)
+            assert [tool.name for tool in configured_tools(memory)] == usual
+        mine.write_text(json.dumps(calculator))
+        assert [tool.name for tool in configured_tools(memory)] == ["calculator"]
+        monkeypatch.setattr(os, "getuid", lambda: 4711)
+        monkeypatch.setattr(Path, "stat", lambda self, **_: os.stat_result((0o100644, 0, 0, 1, 42, 0, 0, 0, 0, 0)))
+        with pytest.raises(MemoryInputError, match="another user"):
+            configured_tools(memory)
+        monkeypatch.setenv("LC_MEMORY_CONFIG", str(mine))
+        assert [tool.name for tool in configured_tools(memory)] == ["calculator"]
 
 
 def test_an_answer_that_was_not_streamed_is_shown_too() -> None:

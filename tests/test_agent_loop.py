@@ -464,6 +464,18 @@ def test_unreadable_calls_are_told_when_streamed_too(form: str, server: ChatServ
     assert server.refusals == []
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_calls_without_an_id_or_with_the_same_one_are_answered_each(form: str, memory: Memory) -> None:
+    def made(expr: str, id: str | None) -> Any:  # noqa: A002
+        return {"name": "calculator", "args": {"expr": expr}, "id": id, "type": "tool_call"}
+
+    asks = AIMessage("", tool_calls=[made("1", None), made("2", ""), made("3", "c"), made("4", "c")])
+    model = Scripted(answers=[asks, "好"])
+    out = asker(form, memory, model, [CalculatorTool()])("?")
+    assert [(r["args"], r["result"]) for r in out["tool_records"]] == [({"expr": n}, n) for n in "1234"]
+    assert kept(memory) == ["human", "ai", *["tool"] * 4, "ai"]
+
+
 @pytest.mark.parametrize("reason", ["length", None])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_call_that_broke_off_is_not_run_with_half_of_its_arguments(form: str, reason: str | None, memory: Memory) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -32,23 +33,36 @@ _LONGEST = 2000  # characters of an error's text that a model is shown
 
 
 def settled(message: AIMessage) -> AIMessage:
-    """``message`` with those calls alone that the model finished writing; the others are invalid ones.
+    """``message`` with those calls alone that the model finished writing, each with an id of its own; the
+    others are invalid ones.
 
     Where an answer is streamed, LangChain completes JSON that broke off, and a tool would be run with half of
     its arguments. The text as it was written is known of lc_memory's own models; of others, that an answer
     which ran into its limit of tokens ended in the middle of its last call.
     """
-    if not message.tool_calls:
+    if not message.tool_calls and not message.invalid_tool_calls:
         return message
     written: dict[str, Any] = from_lc(message)
+    named = _name_each(written["tool_calls"])
     functions = [c["function"] for c in written["tool_calls"] if isinstance(c.get("function"), dict)]
     ended = message.response_metadata.get("finish_reason") or message.response_metadata.get("stop_reason")
-    cut = ended in ("length", "max_tokens") and _readable(functions[-1])
+    cut = ended in ("length", "max_tokens") and bool(functions) and _readable(functions[-1])
     if cut:
         functions[-1]["arguments"] = functions[-1]["arguments"].rstrip().rstrip("}")
-    if all(map(_readable, functions)):
-        return message
-    return cast(AIMessage, _to_lc(written))
+    broken = message.tool_calls and not all(map(_readable, functions))
+    return cast(AIMessage, _to_lc(written)) if named or broken else message
+
+
+def _name_each(calls: list[dict[str, Any]]) -> bool:
+    """Give calls an id that have none, or that of another one, as some local servers write them."""
+    seen: set[Any] = {None, ""}
+    changed = False
+    for call in calls:
+        if call.get("id") in seen:
+            call["id"] = f"call_{uuid.uuid4().hex[:12]}"
+            changed = True
+        seen.add(call["id"])
+    return changed
 
 
 def _readable(function: Mapping[str, Any]) -> bool:
