@@ -15,6 +15,7 @@ import httpx
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -32,6 +33,7 @@ from lc_memory.agent import (
 )
 from lc_memory.script import chat_prompt
 from tests.helpers.models import Scripted
+from tests.helpers.ways import WAYS
 from tests.servers.chat import Answer, ChatServer, Fault, call
 from tests.servers.weather import WeatherServer
 
@@ -235,7 +237,8 @@ def test_asked_without_tools_at_last_the_model_answers_with_what_it_has(
 def test_words_beside_a_call_too_many_are_the_answer(form: str, openai: ChatServer, memory: Memory) -> None:
     ask = asker(form, memory, model_of(openai), [CalculatorTool()], max_rounds=0)
     openai.script(calls(openai, call("calculator", expr="1+1"), words="大约是 2"))
-    assert ask("1+1？") == {"answer": "大约是 2", "tool_records": []}
+    out = ask("1+1？")
+    assert (out["answer"], out["tool_records"]) == ("大约是 2", [])
     assert kept(memory) == ["human", "ai"]
     with pytest.raises(MemoryInputError, match="max_rounds"):
         asker(form, memory, model_of(openai), [], max_rounds=-1)
@@ -300,12 +303,14 @@ async def test_many_hanging_tools_do_not_stop_what_else_runs_on_the_loop(openai:
 
 HANGING = """
 import asyncio, sys, threading
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langchain_core.messages import AIMessage
 from lc_memory import Memory
 from lc_memory.agent import agent, tool_loop
 from tests.helpers.models import Scripted
+from tests.helpers.ways import WAYS
 
 @tool
 def hang(x: int) -> str:
@@ -531,6 +536,22 @@ def test_inside_with_memory_the_turn_is_saved_once(openai: ChatServer, memory: M
     assert [str(m.text) for m in memory.session("s1", "u1").messages()] == ["1+1？", "", "2", "等于二"]
     assert list(bot.stream({"question": "1+1？"}, CONFIG))[-1]["answer"] == "等于二"
     assert kept(memory) == ["human", "ai", "tool", "ai"] * 2
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream"])
+def test_an_agent_that_is_a_tool_of_another_is_part_of_its_turn(way: str, memory: Memory) -> None:
+    inner = agent(memory, Scripted(answers=["六"]), [], system="inner")
+
+    @tool
+    def expert(question: str, config: RunnableConfig) -> str:
+        """Asks an expert."""
+        return str(inner.invoke(question, config)["answer"])
+
+    model = Scripted(answers=[AIMessage("", tool_calls=[{"name": "expert", "args": {"question": "2*3"}, "id": "1"}]), "是六"])  # fmt: skip
+    WAYS[way](agent(memory, model, [expert]), "二乘三？", CONFIG)
+    assert [str(m.text) for m in memory.session("s1", "u1").messages()] == ["二乘三？", "", "六", "是六"]
+    inner.invoke("又问", CONFIG)
+    assert kept(memory)[-2:] == ["human", "ai"]
 
 
 def test_with_a_checkpointer_the_thread_is_not_told_twice_and_each_turn_saved_once(

@@ -83,14 +83,16 @@ def agent(
     ``aliases``: see :mod:`lc_memory.agent.repair`.
     ``middleware``: further ones, inside the memory. ``checkpointer``: LangGraph's, with a ``thread_id``.
 
-    The output is ``{"answer": str, "tool_records": [ToolRecord, …]}``; streamed, it comes in parts that add
+    The output is ``{"answer": str, "tool_records": [ToolRecord, …], "messages": […]}``, the messages being
+    those behind the question; streamed, it comes in parts that add
     up to it (see :class:`~lc_memory.agent.runnable.Agent`). Errors of the model and of saving raise, and
     then nothing is saved; those of tools are told to the model and stand in the records.
     """
     if max_rounds < 0:
         raise MemoryInputError(f"max_rounds={max_rounds}: 0 or more rounds of tool calls")
+    remembers = MemoryMiddleware(memory, on_save_error=on_save_error)
     parts: list[AgentMiddleware[Any, Any, Any]] = [
-        MemoryMiddleware(memory, on_save_error=on_save_error),
+        remembers,
         EndsInAnswer(max_rounds),
         *middleware,
         ToolCalls(aliases),
@@ -104,7 +106,7 @@ def agent(
         middleware=parts,
         checkpointer=checkpointer,
     )
-    return Agent(memory, graph)
+    return Agent(memory, graph, remembers)
 
 
 def _of_this_turn(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, closing
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from typing import Any, cast
 
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
+from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import AddableDict, get_unique_config_specs
 
-from ..integrations.saving import last_question, within_with_memory
+from ..integrations.saving import SavedBy, last_question, saved_outside
 from ..memory import SPECS, Memory
 from ..messages import _to_lc
+from ..store import SessionKey
+from ..turn import merged
 from .calls import tool_records
 
 _MODES = ["messages", "updates"]
@@ -26,15 +30,16 @@ class Agent(Runnable[Any, AddableDict]):
 
     Streamed, the parts are dicts that add up with ``+``: ``{"words": …}`` as the model says them, those it
     says before a call too; ``{"tool_calls": [{"tool", "args"}]}`` when it calls tools; ``{"tool_records":
-    [ToolRecord]}`` when one has answered; and ``{"answer": …}`` at the end. Turns of one session run one
-    after another.
+    [ToolRecord]}`` when one has answered; and ``{"answer": …, "messages": […]}`` at the end. Turns of one
+    session run one after another.
     """
 
     name = "agent"
 
-    def __init__(self, memory: Memory, graph: Any) -> None:
+    def __init__(self, memory: Memory, graph: Any, saver: object) -> None:
         self.memory = memory
         self.graph = graph
+        self._saver = saver  # the middleware in the graph that saves
 
     def invoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
@@ -65,54 +70,66 @@ class Agent(Runnable[Any, AddableDict]):
     # ------------------------------------------------------------ one turn
 
     def _run(self, given: Any, config: RunnableConfig) -> AddableDict:
-        question = self._question(given)
-        if within_with_memory(self.memory, config):  # the session is that turn's already
-            return _result(self.graph.invoke(question, _in(config))["messages"])
-        with self.memory.turns.hold(self.memory._key(config)):
-            return _result(self.graph.invoke(question, _in(config))["messages"])
+        with self._turn(config) as inner:
+            return _result(self.graph.invoke(self._question(given), inner)["messages"])
 
     async def _arun(self, given: Any, config: RunnableConfig) -> AddableDict:
-        question = self._question(given)
-        if within_with_memory(self.memory, config):
-            return _result((await self.graph.ainvoke(question, _in(config)))["messages"])
-        async with self.memory.turns.ahold(self.memory._key(config)):
-            return _result((await self.graph.ainvoke(question, _in(config)))["messages"])
+        async with self._aturn(config) as inner:
+            return _result((await self.graph.ainvoke(self._question(given), inner))["messages"])
 
     def _stream(self, given: Iterator[Any], config: RunnableConfig) -> Iterator[AddableDict]:
-        for question in given:
-            if within_with_memory(self.memory, config):
-                yield from self._parts(self._question(question), config)
-                return
-            with self.memory.turns.hold(self.memory._key(config)):
-                yield from self._parts(self._question(question), config)
+        heard = _Heard()
+        with self._turn(config) as inner:
+            stream = self.graph.stream(self._question(merged(list(given))), inner, stream_mode=_MODES)
+            with closing(cast(Any, stream)) as stream:
+                for mode, chunk in stream:
+                    yield from heard.parts(mode, chunk)
+            yield heard.answer()
 
     async def _astream(
         self, given: AsyncIterator[Any], config: RunnableConfig
     ) -> AsyncIterator[AddableDict]:
-        async for question in given:
-            if within_with_memory(self.memory, config):
-                async for part in self._aparts(self._question(question), config):
-                    yield part
-                return
-            async with self.memory.turns.ahold(self.memory._key(config)):
-                async for part in self._aparts(self._question(question), config):
-                    yield part
-
-    def _parts(self, question: dict[str, Any], config: RunnableConfig) -> Iterator[AddableDict]:
         heard = _Heard()
-        with closing(cast(Any, self.graph.stream(question, _in(config), stream_mode=_MODES))) as stream:
-            for mode, chunk in stream:
-                yield from heard.parts(mode, chunk)
-        yield heard.answer()
+        question = merged([part async for part in given])
+        async with self._aturn(config) as inner:
+            stream = self.graph.astream(self._question(question), inner, stream_mode=_MODES)
+            async with aclosing(cast(Any, stream)) as stream:
+                async for mode, chunk in stream:
+                    for part in heard.parts(mode, chunk):
+                        yield part
+            yield heard.answer()
 
-    async def _aparts(self, question: dict[str, Any], config: RunnableConfig) -> AsyncIterator[AddableDict]:
-        heard = _Heard()
-        stream = self.graph.astream(question, _in(config), stream_mode=_MODES)
-        async with aclosing(cast(Any, stream)) as stream:
-            async for mode, chunk in stream:
-                for part in heard.parts(mode, chunk):
-                    yield part
-        yield heard.answer()
+    @contextmanager
+    def _turn(self, config: RunnableConfig) -> Iterator[RunnableConfig]:
+        """The session is ours meanwhile; inside a turn of it (a with_memory, an agent that has this one as
+        a tool) it is already."""
+        if saved_outside(self.memory, config, self._saver):
+            yield _unlimited(config)
+            return
+        key = self.memory._key(config)
+        with self.memory.turns.hold(key), self._marked(key, config) as inner:
+            yield inner
+
+    @asynccontextmanager
+    async def _aturn(self, config: RunnableConfig) -> AsyncIterator[RunnableConfig]:
+        if saved_outside(self.memory, config, self._saver):
+            yield _unlimited(config)
+            return
+        key = self.memory._key(config)
+        async with self.memory.turns.ahold(key):
+            with self._marked(key, config) as inner:
+                yield inner
+
+    @contextmanager
+    def _marked(self, key: SessionKey, config: RunnableConfig) -> Iterator[RunnableConfig]:
+        mark = SavedBy((self.memory, key), self._saver)
+        # The config of a run under way, as _call_with_config hands it in, always holds a manager.
+        callbacks = cast(BaseCallbackManager, config["callbacks"]).copy()
+        callbacks.add_handler(mark, inherit=True)
+        try:
+            yield _unlimited(patch_config(config, callbacks=callbacks))
+        finally:
+            mark.open = False
 
     def _question(self, given: Any) -> dict[str, Any]:
         asked = self.memory._question(given) if isinstance(given, dict) else given
@@ -133,14 +150,14 @@ class Agent(Runnable[Any, AddableDict]):
         return drawn
 
 
-def _in(config: RunnableConfig) -> RunnableConfig:
+def _unlimited(config: RunnableConfig) -> RunnableConfig:
     return {**config, "recursion_limit": max(_STEPS, config.get("recursion_limit") or 0)}
 
 
 def _result(messages: list[BaseMessage]) -> AddableDict:
     turn = messages[last_question(messages) + 1 :]
     answer = next((str(m.text) for m in reversed(turn) if isinstance(m, AIMessage)), "")
-    return AddableDict(answer=answer, tool_records=tool_records(turn))
+    return AddableDict(answer=answer, tool_records=tool_records(turn), messages=turn)
 
 
 class _Heard:
@@ -171,7 +188,8 @@ class _Heard:
 
     def answer(self) -> AddableDict:
         answer = next((str(m.text) for m in reversed(self._turn) if isinstance(m, AIMessage)), "")
-        return AddableDict(answer=answer) if self._reported else AddableDict(answer=answer, tool_records=[])
+        told = AddableDict(answer=answer, messages=self._turn)
+        return told if self._reported else AddableDict(told, tool_records=[])
 
 
 def _messages_in(update: Any) -> Iterator[BaseMessage]:

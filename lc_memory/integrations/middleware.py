@@ -26,7 +26,7 @@ from ..errors import MissingExtraError
 from ..memory import Memory
 from ..messages import from_lc, messages_to_lc
 from ..recorder import OnSaveError
-from .saving import config_of, last_question, save_turn, within_with_memory
+from .saving import config_of, last_question, save_turn, saved_outside
 
 try:
     from langchain.agents.middleware.types import (
@@ -54,7 +54,7 @@ class AgentTurn(TypedDict):
     question: str | None
     """The id of the user's message."""
     saves: bool
-    """False inside a with_memory, which saves the turn itself."""
+    """False inside a turn of the same session that is saved as a whole."""
 
 
 class MemoryState(AgentState[Any]):
@@ -93,7 +93,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             "session_id": key.session_id,
             "user_id": key.user_id,
             "question": messages[last_question(messages)].id,
-            "saves": not within_with_memory(self.memory, config),
+            "saves": not saved_outside(self.memory, config, self),
         }
         return {"lc_memory_turn": turn}
 

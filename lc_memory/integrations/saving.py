@@ -31,12 +31,24 @@ def last_question(messages: Sequence[BaseMessage]) -> int:
     raise MemoryInputError('there is no message of the user: call it with {"messages": [HumanMessage("…")]}')
 
 
-def within_with_memory(memory: Memory, config: RunnableConfig | None) -> bool:
-    """Whether this runs inside a with_memory of the same memory and session, which saves the turn itself."""
+class SavedBy(TurnRecorder):
+    """Says to all that runs inside a turn who saves it. It listens to nothing."""
+
+    ignore_llm = ignore_chat_model = ignore_agent = True
+
+    def __init__(self, turn_of: object, saver: object) -> None:
+        super().__init__(turn_of)
+        self.saver = saver
+
+
+def saved_outside(memory: Memory, config: RunnableConfig | None, saver: object) -> bool:
+    """Whether this runs inside a turn of the same memory and session that somebody else than ``saver``
+    saves: a with_memory, or an agent of which this is a tool."""
     callbacks: Any = (config or {}).get("callbacks") or []
     handlers: Iterable[Any] = getattr(callbacks, "handlers", callbacks)
-    key = memory._key(config)
-    return any(isinstance(h, TurnRecorder) and h.open and h.turn_of == (memory, key) for h in handlers)
+    turn = (memory, memory._key(config))
+    around = [h for h in handlers if isinstance(h, TurnRecorder) and h.open and h.turn_of == turn]
+    return any(not isinstance(h, SavedBy) or h.saver is not saver for h in around)
 
 
 def save_turn(
