@@ -6,9 +6,9 @@
     python benchmarks/notes.py --url http://127.0.0.1:8098/v1 --rows 60 --at-once 5      a real model
 
 The corpus is tests/excerpts/turns_worth_keeping.jsonl: 300 turns with the right answer beside each, written
-for this by the same hands as the filter's word lists, so that its figures are an upper bound of what to expect
-of other people's talk. The careless model proposes every turn, whole, split and rewritten, under any kind, and
-invents names, numbers, places and illnesses beside it.
+by the same hands as the word lists of the filter, so that its figures are an upper bound of what to expect
+of other people's talk. The careless model proposes every turn, whole, split and rewritten, under any kind,
+and invents names, numbers, places and illnesses beside it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def cost() -> None:
     for name, text in samples.items():
         started = time.perf_counter()
         private_in(text)
-        print(f"{name:20} {(time.perf_counter() - started) / len(text) * 1e6:8.1f} µs a character")
+        spent = time.perf_counter() - started
+        print(f"{name:20} {spent / len(text) * 1e6:8.1f} µs a character")
 
 
 def main() -> None:
@@ -65,7 +66,8 @@ def main() -> None:
     random.Random(7).shuffle(rows)
     rows = rows[: args.rows]
     if args.url:
-        model = chat_model(base_url=args.url, api_key="k", model=args.model, profile=args.profile, temperature=0)
+        where = {"base_url": args.url, "api_key": "k", "model": args.model, "profile": args.profile}
+        model = chat_model(**where, temperature=0)
         outcome = measure(rows, model, args.at_once)
         print(outcome, *outcome.junk, sep="\n  ")
         return None

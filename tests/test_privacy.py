@@ -113,7 +113,7 @@ def test_private_data_of_every_kind(kind: str, text: str) -> None:
         "commit 3f2a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a", "客服 400-810-6666", "isbn 978-7-111-12345-6",
         "身份证 2019 年过期了", "信用卡额度 5000", "10:30 13:45 15:20", "1920x1080", "192.168.100.123", "1.2.3.4.5.6.7",
         "pin this message", "token 数 12000", "the token limit is 128000", "550e8400-e29b-41d4-a716-446655440000",
-        "手机是 iPhone 15 Pro", "手机 256G", "电话费 100", "three eggs, two cups", "第 12 3 45 67 89 页", "",
+        "手机是 iPhone 15 Pro", "手机 256G", "电话费 100", "three eggs, two cups", "1,024 2024-11-30", "021 2024-11-30 12:00", "周期 0 2 4 6 8 天", "第 12 3 45 67 89 页", "",
     ],
 )  # fmt: skip
 def test_ordinary_numbers_and_talk_are_not_private(text: str) -> None:

@@ -37,7 +37,8 @@ def numbers(text: str) -> Iterator[Span]:
 
 def _longest(text: str, parts: list[tuple[int, int]], i: int) -> tuple[int, Kind | None]:
     """The longest private number that starts with part ``i``: the part behind it, and what it is."""
-    if i and text[parts[i - 1][1] : parts[i][0]] == ".":  # digits behind a decimal point
+    before = text[parts[i - 1][1] : parts[i][0]] if i else ""
+    if before == "." or (before == "," and parts[i][1] - parts[i][0] == 3):  # of 3.1415 and 1,024
         return i, None
     written: list[tuple[int, str, tuple[int, ...]]] = []
     shape: tuple[int, ...] = ()
@@ -74,7 +75,11 @@ def _kind(
         return "id"
     if size >= 13 and _is_card(digits):
         return "card"
-    if size <= 15 and (called_phone or _is_phone(digits, shape, text[max(0, start - 2) : start])):
+    if (
+        size <= 15
+        and _DATE.search(text, start, end) is None
+        and (called_phone or _is_phone(digits, shape, text[max(0, start - 2) : start]))
+    ):
         return "phone"
     return None
 
@@ -119,6 +124,7 @@ _CALLED_PHONE = re.compile(
 )
 
 
+_DATE = re.compile(r"(?<!\d)(?:19|20)\d\d([-./])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?!\d)")
 _MOBILE = re.compile(r"(?:0?0?86)?(1[3-9]\d{9})")
 
 
