@@ -226,12 +226,12 @@ class VectorIndex:
         """
         vector = self._embedding.embed_query(clean(query))
         scopes = [scope(owner)] + ([scope(owner, private=True)] if include_private else [])
-        fetch = math.ceil(limit * _SPARE * self._entries / owned) if owned else _WIDEST + 1
+        many = max(limit, math.ceil(limit * _SPARE * self._entries / owned)) if owned else _WIDEST + 1
         with self._using():
-            if kinds is None and sources is None and fetch <= _WIDEST:
-                found = self._search(vector, max(fetch, limit), None)
+            if kinds is None and sources is None and many <= _WIDEST:
+                found = self._search(vector, many, None)
                 mine = [hit for hit in found if hit[0].metadata.get("scope") in scopes]
-                if len(mine) >= limit or len(found) < fetch:
+                if len(mine) >= limit or len(found) < many:
                     return _near(mine[:limit])
             return _near(self._search(vector, limit, _where(scopes, sources, kinds)))
 
