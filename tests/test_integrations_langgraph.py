@@ -12,9 +12,10 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
-from lc_memory import Memory
+from lc_memory import Memory, with_memory
 from lc_memory.integrations.langgraph import MemoryState, load_mem, memory_graph, save_mem
 from tests.helpers.models import Scripted
+from tests.helpers.ways import WAYS
 
 CONFIG: Any = {"configurable": {"thread_id": "t1", "user_id": "u1"}}
 ROOT = Path(__file__).parent.parent
@@ -59,6 +60,16 @@ def test_a_model_that_raises_saves_nothing_and_the_run_can_be_resumed() -> None:
         assert said(memory) == ["一", "好"]
 
 
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream"])
+def test_inside_with_memory_the_turn_is_saved_once(way: str) -> None:
+    with Memory.open(":memory:", recall=()) as memory:
+        graph = memory_graph(memory, Scripted(answers=["好"])).compile()
+        bot = with_memory((lambda given: asked(given["question"])) | graph, memory)
+        WAYS[way](bot, {"question": "一"}, CONFIG)
+        WAYS[way](bot, {"question": "二"}, CONFIG)
+        assert said(memory) == ["一", "好", "二", "好"]
+
+
 def test_the_nodes_stand_in_a_graph_of_the_users_own() -> None:
     def shout(state: MemoryState) -> dict[str, Any]:
         return {"messages": [("ai", f"{len(state['history'])} {state['messages'][-1].text.upper()}")]}
@@ -82,9 +93,10 @@ WORKER = '''
 import os, sys, sqlite3
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
-from lc_memory import Memory
+from lc_memory import Memory, with_memory
 from lc_memory.integrations import langgraph as nodes
 from tests.helpers.models import Scripted
+from tests.helpers.ways import WAYS
 
 folder, dies, given = sys.argv[1:4]
 memory = Memory.open(folder, recall=())

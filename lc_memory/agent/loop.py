@@ -80,13 +80,13 @@ def agent(
     ``tools``: LangChain tools, functions with a docstring, or objects with ``execute`` (see ``registry.py``).
     After ``max_rounds`` rounds of calls the model is asked without tools, so that it answers with what it
     has. A tool gets ``tool_seconds`` a try, and ``retries`` further tries after a failure that may pass.
-    ``aliases``: see :mod:`lc_memory.agent.repair`.
-    ``middleware``: further ones, inside the memory. ``checkpointer``: LangGraph's, with a ``thread_id``.
+    ``aliases``: see :mod:`lc_memory.agent.repair`. ``middleware``: further ones, inside the memory.
+    ``checkpointer``: LangGraph's, with a ``thread_id``.
 
     The output is ``{"answer": str, "tool_records": [ToolRecord, …], "messages": […]}``, the messages being
-    those behind the question; streamed, it comes in parts that add
-    up to it (see :class:`~lc_memory.agent.runnable.Agent`). Errors of the model and of saving raise, and
-    then nothing is saved; those of tools are told to the model and stand in the records.
+    those behind the question; streamed, it comes in parts (see :class:`~lc_memory.agent.runnable.Agent`).
+    Errors of the model and of saving raise, and then nothing is saved; those of tools are told to the model
+    and stand in the records.
     """
     if max_rounds < 0:
         raise MemoryInputError(f"max_rounds={max_rounds}: 0 or more rounds of tool calls")

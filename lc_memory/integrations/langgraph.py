@@ -26,7 +26,7 @@ from ..errors import MissingExtraError
 from ..memory import Memory
 from ..recorder import OnSaveError
 from ..script import SYSTEM
-from .saving import last_question, save_turn
+from .saving import last_question, save_turn, saved_outside
 
 try:
     from langgraph.graph import END, START, MessagesState, StateGraph
@@ -56,11 +56,13 @@ def load_mem(memory: Memory) -> Node:
 
 
 def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> Node:
-    """A node that saves the turn: ``messages`` from the user's last one to the answer."""
+    """A node that saves the turn: ``messages`` from the user's last one to the answer. Inside a with_memory
+    of the same session it leaves that to it."""
 
     def save_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
         turn = state["messages"][last_question(state["messages"]) :]
-        save_turn(memory, config, turn, state.get("turn_id") or uuid.uuid4().hex, on_save_error)
+        if not saved_outside(memory, config, None):
+            save_turn(memory, config, turn, state.get("turn_id") or uuid.uuid4().hex, on_save_error)
         return {"history": []}
 
     return save_mem
