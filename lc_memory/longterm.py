@@ -95,7 +95,8 @@ class LongTermCalls:
         from .facts.for_user import UserFacts
 
         owner = SessionKey(session_id, user_id).owner
-        return UserFacts(owner, self._sql_store("facts_for()"), self._long("facts_for()"))
+        stored = self._stored("facts_for()")
+        return UserFacts(owner, self._sql_store("facts_for()"), self._long("facts_for()"), stored.privacy)
 
     def health(self) -> Health:
         """How the long-term memory is, and what to do where something is wrong. ``print`` it."""

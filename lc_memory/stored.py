@@ -13,7 +13,6 @@ import logging
 import math
 import threading
 import uuid
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,8 @@ from .background import Background
 from .context import Material, Plan, Remembered, Unit, assemble, valid_groups
 from .explain import Explanation
 from .facts import Fact
-from .facts.privacy import PrivacyMode, PrivateDataWarning, kinds_in_words, passed
+from .facts.kinds import liking
+from .facts.privacy import PrivacyMode, passed, warn_of_private
 from .messages import Converter, Message, messages_to_lc, text_of
 from .remember import said_to_remember
 from .store import SessionKey, Snapshot, Store, Turn
@@ -238,16 +238,10 @@ class StoredSession:
                 continue
             text, found = passed(fact, self._settings.privacy)
             if found:
-                outcome = "was not kept" if text is None else "was kept without it"
-                warnings.warn(
-                    f"a fact to remember held {kinds_in_words(found)} and {outcome}; "
-                    'Memory.open(privacy="off") keeps such things',
-                    PrivateDataWarning,
-                    stacklevel=2,
-                )
+                warn_of_private(text, found)
             if text is not None:
                 source = {"session": self.key.session_id, "turn": turn_id, "quote": text}
-                self._store.ledger().add(self.key.owner, text, source=source)
+                self._store.ledger().add(self.key.owner, text, source=source, **liking(text))
 
     def compact(self) -> None:
         """Cut the window back and renew the summary, in the background, when the window is full."""

@@ -203,6 +203,23 @@ def test_what_becomes_of_a_private_fact_that_is_to_be_remembered(
         assert [f.text for f in memory._stored("a test").store.ledger().current("user:u")] == facts
 
 
+def test_what_is_to_be_remembered_of_one_thing_is_the_last_word(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, recall=()) as memory:
+        for words in ("我喜欢吃中餐", "我住在成都", "我现在讨厌中餐了"):
+            memory.session("s", "u").add({"role": "user", "content": f"记住：{words}"})
+        facts = memory._stored("a test").store.ledger().current("user:u")
+        assert [f.text for f in facts] == ["我住在成都", "我现在讨厌中餐了"]
+
+
+def test_a_manager_of_ones_own_is_kept_from_private_data_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        facts = memory.facts_for("u")
+        with pytest.warns(PrivateDataWarning, match="a phone number"):
+            facts.add_fact(f"我的电话是{PHONE}", "f1")
+        facts.add_fact(f"我的电话是{PHONE}", "f2", private=True)
+        assert [f.id for f in memory._stored("a test").store.ledger().iterate()] == ["f2"]
+
+
 def test_remember_refuses_private_data_that_is_not_called_private(tmp_path: Path) -> None:
     with Memory.open(tmp_path, recall=()) as memory:
         with pytest.raises(MemoryInputError, match="a phone number") as refused:

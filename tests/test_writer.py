@@ -322,6 +322,7 @@ def test_saving_a_turn_does_not_wait_for_the_model(store: Store) -> None:
 def test_what_a_process_left_behind_is_taken_up_by_the_next(store: Store) -> None:
     left = SessionKey("left", "u1")
     say(store, None, "name=我叫小岚", key=left, when=time.time() - 3600)
+    say(store, None, "work=我开面馆", key=SessionKey("long ago", "u1"), when=time.time() - 30 * 86400)
     say(store, None, "home=我住在成都", key=SessionKey("busy", "u1"))  # somebody else's, about to be read
     model = Extractor()
     notes, background = writer(store, model, every=50)

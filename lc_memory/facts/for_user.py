@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from lc_memory.errors import FactIndexError
 from lc_memory.facts.longterm import LongTerm
+from lc_memory.facts.privacy import PrivacyMode, passed, warn_of_private
 from lc_memory.store.sql import SqlStore
 
 
@@ -17,14 +18,27 @@ class UserFacts:
     Where the vector index cannot be had, ``recall`` goes by words alone, with one warning.
     """
 
-    def __init__(self, owner: str, store: Callable[[], SqlStore], longterm: LongTerm) -> None:
+    def __init__(
+        self,
+        owner: str,
+        store: Callable[[], SqlStore],
+        longterm: LongTerm,
+        privacy: PrivacyMode = "refuse",
+    ) -> None:
         self._owner = owner
         self._store = store
         self._longterm = longterm
+        self._privacy = privacy
 
     def add_fact(self, text: str, fid: str, private: bool = False) -> None:
-        """Keep ``text`` under ``fid``; one that has this id is written over."""
-        self._store().ledger().add(self._owner, text, fact_id=fid, private=private)
+        """Keep ``text`` under ``fid``; one that has this id is written over. Private data in a fact that is
+        not called ``private`` is dealt with as this memory's ``privacy`` says, with a warning."""
+        kept, found = passed(text, "off" if private else self._privacy)
+        if found:
+            warn_of_private(kept, found)
+        if kept is None:
+            return
+        self._store().ledger().add(self._owner, kept, fact_id=fid, private=private)
         self._longterm.noted()
 
     def recall(self, query: str, k: int = 3, include_private: bool = False) -> list[str]:

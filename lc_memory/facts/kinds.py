@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.wording import Language
@@ -110,6 +110,16 @@ _LIKING = re.compile(
     r"(?P<what>.+?)(?:了|的|吧|啊|呢|\snow|\sanymore|\sany more|\sa lot|\svery much|\smost|\sbest)*$",
     re.IGNORECASE,
 )
+PREFERENCE = "preference"
+
+
+def liking(text: str) -> dict[str, Any]:
+    """How a fact given as a bare sentence is kept (arguments of ``Ledger.add``): a liking in place of what
+    was said of the same thing before, anything else beside the others."""
+    subject = subject_of(text)
+    return {} if subject is None else {"kind": PREFERENCE, "subject": subject, "supersede": True}
+
+
 _ARTICLE = re.compile(r"^(?:the|a|an|some|any)\s+")
 
 
@@ -128,4 +138,4 @@ def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip("。.!:：\"'「」[]()（） ")
 
 
-__all__ = ["DEFAULT_KINDS", "Kinds", "NoteKind", "kind_named", "kinds_of", "subject_of"]
+__all__ = ["DEFAULT_KINDS", "Kinds", "NoteKind", "kind_named", "kinds_of", "liking", "subject_of"]

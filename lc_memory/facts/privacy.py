@@ -27,6 +27,7 @@ read together, as for the notes, and not where each turn is indexed by itself.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
@@ -86,6 +87,17 @@ def private_in(text: str) -> list[Private]:
         elif end > spans[-1][2]:
             spans[-1] = (spans[-1][0], spans[-1][1], end)
     return [Private(kind, reading.starts[start], reading.ends[end - 1]) for kind, start, end in spans]
+
+
+def warn_of_private(kept: str | None, found: Sequence[Private]) -> None:
+    """Tell whoever called our caller what became of a fact with private data in it."""
+    outcome = "was not kept" if kept is None else "was kept without it"
+    warnings.warn(
+        f"a fact to remember held {kinds_in_words(found)} and {outcome}; "
+        'Memory.open(privacy="off") keeps such things',
+        PrivateDataWarning,
+        stacklevel=3,
+    )
 
 
 def checked_mode(mode: str) -> PrivacyMode:

@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from lc_memory.facts import Fact
-from lc_memory.facts.kinds import subject_of
+from lc_memory.facts.kinds import PREFERENCE, liking
 from lc_memory.facts.privacy import PrivacyMode, kinds_in_words, passed
 from lc_memory.sessions import session_key
 from lc_memory.wording import unmarked
@@ -28,7 +28,6 @@ from lc_memory.wording import unmarked
 if TYPE_CHECKING:
     from lc_memory.memory import Memory
 
-PREFERENCE = "preference"
 _SHOWN = 10
 
 
@@ -85,15 +84,8 @@ class SavePreference(_MemoryTool):
         if kept is None:
             return f"Not saved: it holds {kinds_in_words(found)}, and such things are not kept."
         key = session_key(config)
-        subject = subject_of(kept)
-        self._ledger().add(
-            key.owner,
-            kept,
-            kind=PREFERENCE,
-            subject=subject,
-            source={"session": key.session_id, "by": self.name},
-            supersede=subject is not None,
-        )
+        source = {"session": key.session_id, "by": self.name}
+        self._ledger().add(key.owner, kept, source=source, **{"kind": PREFERENCE, **liking(kept)})
         self._changed()
         without = f" without {kinds_in_words(found)}" if found else ""
         return f"Saved{without}: {kept}"

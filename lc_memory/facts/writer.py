@@ -9,7 +9,8 @@ milliseconds, that their notes are lost. None is ever written twice.
 A failure never reaches the conversation. The turns stay where they are and are tried again 1, 3, 7 … 31
 turns on. They are given up when they are a week old, or after three answers that could not be read and
 refusals of the request itself, which lie with the turns and not with the service. What a process left behind
-that ended without closing is taken up by the first one that saves a turn later on.
+that ended without closing is taken up by the first one that saves a turn later on, up to a week back. Turns
+from before notes were switched on, and imported ones, are read when their session goes on.
 """
 
 from __future__ import annotations
@@ -127,9 +128,13 @@ class NoteWriter:
     # ------------------------------------------------------------ in the background
 
     def _left_behind(self) -> None:
-        old = time.time() - _LEFT_BEHIND
-        pending = self._store().backlog().pending("notes")
-        for key in dict.fromkeys(stored.key for stored in pending if stored.turn.created_at < old):
+        now = time.time()
+        first: dict[SessionKey, float] = {}
+        for stored in self._store().backlog().pending("notes", limit=1000):
+            first.setdefault(stored.key, stored.turn.created_at)
+        for key, since in first.items():
+            if not now - _GIVEN_UP < since < now - _LEFT_BEHIND:
+                continue
             if not self._waiting.get(key) and not self._read(key, 1):
                 return
 
