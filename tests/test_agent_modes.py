@@ -217,7 +217,11 @@ class _Says:
         return f"{self.name}: {given['question']}"
 
 
-def test_the_router_is_drawn_before_the_branch(memory: Memory) -> None:
-    bot = with_memory(by_mode({"cot": cot(memory, Scripted(answers=["a"]))}, Scripted(answers=["a"])), memory)
-    drawn = bot.get_graph().draw_ascii()
-    assert drawn.index("select_mode") < drawn.index("Branch") < drawn.index("save_mem")
+def test_the_router_is_drawn_before_the_modes_and_each_of_them_with_its_memory(memory: Memory) -> None:
+    model = Scripted(answers=["a"])
+    chains = {"cot": cot(memory, model), "react": react(memory, model, [CalculatorTool()])}
+    graph = with_memory(by_mode(chains, model), memory).get_graph()
+    drawn = graph.draw_ascii()
+    assert drawn.index("select_mode") < drawn.index("load_mem") < drawn.index("tool_loop") < drawn.index("save_mem")
+    assert [node.name for node in graph.nodes.values()].count("load_mem") == 2
+    assert {edge.data for edge in graph.edges if edge.conditional} == {"cot", "react"}

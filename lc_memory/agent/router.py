@@ -22,6 +22,7 @@ from langchain_core.runnables import (
     RunnableLambda,
     RunnablePassthrough,
 )
+from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, Field
 
 from ..errors import MemoryInputError
@@ -102,7 +103,26 @@ def by_mode(
 
     branches = [(RunnableLambda(is_mode(name), name=name), chain) for name, chain in modes.items()]
     select_mode: Any = RunnableLambda(_Selector(llm, question_key).select, name="select_mode")
-    return RunnablePassthrough.assign(mode=select_mode) | RunnableBranch(*cast(Any, branches), spare)
+    branch: Runnable[Any, Any] = cast(Any, _Modes)(*branches, spare)
+    return RunnablePassthrough.assign(mode=select_mode) | branch
+
+
+class _Modes(RunnableBranch[Any, Any]):
+    """A RunnableBranch that is drawn with its branches."""
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        graph = Graph()
+        first = graph.add_node(self.get_input_schema(config))
+        last = graph.add_node(self.get_output_schema(config))
+        for condition, chain in self.branches:
+            inner = chain.get_graph(config)
+            inner.trim_first_node()
+            inner.trim_last_node()
+            start, end = graph.extend(inner, prefix=condition.get_name())
+            if start is not None and end is not None:
+                graph.add_edge(first, start, condition.get_name(), conditional=True)
+                graph.add_edge(end, last)
+        return graph
 
 
 class _Selector:
