@@ -256,7 +256,7 @@ class FolderHome(ChromaHome):
         if FolderHome._used_by == os.getpid():
             with contextlib.suppress(Exception):
                 if client is not None:
-                    client.close()
+                    client.close()  # type: ignore[attr-defined]
                 else:  # an opening that failed leaves half a system behind, which the next would be given
                     from chromadb.api.shared_system_client import SharedSystemClient
 
