@@ -20,7 +20,7 @@ from lc_memory import Memory, chat_model, with_memory
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts.privacy import PrivateDataWarning
 from tests.data import ROOT
-from tests.servers.chat import Answer, ChatServer, call
+from tests.servers.chat import Answer, ChatServer, Fault, call
 
 PLAN = "我准备开店，预算总共 40 万"
 SHOP = "我在深圳南山开了家 60 平米的面馆，上个月刚开业，现在每天流水四千左右"
@@ -89,6 +89,35 @@ def test_the_second_session_knows_the_noodle_shop(server: ChatServer, tmp_path: 
     notes = [body for body in server.requests if "<conversation>" in json.dumps(body["messages"])]
     assert len(notes) == 2, "the turns of one process are read together, and none twice"
     assert "经营现状: " not in json.dumps(notes[1], ensure_ascii=False).split("<conversation>")[1]
+
+
+def test_a_process_that_is_killed_while_notes_are_made_loses_none_and_the_next_makes_them_once(
+    tmp_path: Path,
+) -> None:
+    def killed_here(body: dict[str, Any]) -> Answer | Fault:
+        return Fault(hang=True) if "<conversation>" in json.dumps(body["messages"]) else Answer("好的")
+
+    with ChatServer("openai") as server:
+        server.script(*[killed_here] * 3)
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.helpers.scene", server.url, "openai", str(tmp_path), "s1"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT,
+        )  # fmt: skip
+        assert child.stdin is not None
+        child.stdin.write(f"勇哥，{SHOP}\n记下了\n".encode())
+        child.stdin.flush()
+        assert server.hanging.wait(240)
+        child.kill()
+        child.wait()
+        server.release()
+        server.script(*[noting] * 10)
+        said = process(server, tmp_path, "s1", "我又来了")
+        assert f"# 经营现状: {SHOP}" in said
+        notes = [b for b in server.requests if "<conversation>" in json.dumps(b["messages"])]
+        assert [SHOP in json.dumps(b, ensure_ascii=False) for b in notes] == [True, True]
+    with Memory.open(tmp_path, recall=()) as memory:
+        (fact,) = memory.core("fan").history("经营现状")
+        assert fact.count == 1
 
 
 # ---------------------------------------------------------------- every byte that leaves

@@ -6,8 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from lc_memory.errors import MemoryInputError
 from lc_memory.facts import Fact
 from lc_memory.facts.kinds import NoteKind
 from lc_memory.facts.writer import NoteWriter
-from lc_memory.store import SessionKey, Store, open_store
+from lc_memory.store import SessionKey, Store
+from tests.contracts.conftest import Home, home, postgres, postgres_url  # noqa: F401 - fixtures
 
 KEY = SessionKey("s1", "u1")
 PHONE = "13926548710"
@@ -49,10 +49,8 @@ class Extractor:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(tmp_path)
-    yield opened
-    opened.close()
+def store(home: Home) -> Store:  # noqa: F811
+    return home.open()
 
 
 def writer(store: Store, model: Callable[[Any], AIMessage], **options: Any) -> tuple[NoteWriter, Background]:
@@ -278,8 +276,8 @@ def test_nothing_private_and_no_words_reach_the_log(store: Store, caplog: Any) -
 # ---------------------------------------------------------------- several at work
 
 
-def test_two_workers_read_a_turn_but_once(store: Store, tmp_path: Path) -> None:
-    other_store = open_store(tmp_path)
+def test_two_workers_read_a_turn_but_once(store: Store, home: Home) -> None:  # noqa: F811
+    other_store = home.open()
     slow, quick = Extractor(), Extractor()
     slow.hold = threading.Event()
     one, background = writer(store, slow, every=1)
@@ -292,7 +290,6 @@ def test_two_workers_read_a_turn_but_once(store: Store, tmp_path: Path) -> None:
     background.wait()
     (fact,) = history(store, "preference")
     assert fact.count == 1
-    other_store.close()
 
 
 def test_notes_of_a_session_that_was_forgotten_meanwhile_are_not_written(store: Store) -> None:
