@@ -27,6 +27,7 @@ _IBAN = re.compile(r"\b[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]{4}){2,7}(?: ?[A-Za-z0-9]
 
 _PASSWORD = re.compile(
     r"(?:密码|口令|passwords?|passwd|passphrase|passcode|\bpwd|\bpin(?: code| number)?\b|验证码|动态码)"
+    r"(?: (?:for|of|to) (?:the |my |our )?[\w.\-]+(?: [\w.\-]+)?(?= (?:is|was)\b))?"
     r"(?P<told>(?:\s|[\"'：:=>是为]|改成|换成|设成|设置为|就是|叫|还是|\bis\b|\bwas\b|\bto\b|\bto be\b)*)"
     r"(?P<value>[\x21-\x7e]{3,64})",
     re.IGNORECASE,
@@ -153,18 +154,18 @@ def named(text: str) -> Iterator[Span]:
             yield "card", m.start(), m.end()
     for m in _PASSWORD.finditer(text):
         value = m["value"].strip("\"'`,.;!?()<>{}[]")
-        if not value or not _is_password(m["told"], value, text[m.end() : m.end() + 2].lstrip()):
+        if not value or not _is_password(m[0][0], m["told"], value, text[m.end() : m.end() + 2].lstrip()):
             continue
         at = m.start("value") + m["value"].index(value)
         yield "password", at, at + len(value)
 
 
-def _is_password(told: str, value: str, after: str) -> bool:
+def _is_password(before: str, told: str, value: str, after: str) -> bool:
     mixed = any(c.isdigit() for c in value) or any(not c.isalnum() for c in value)
     if after and after[0] in "年月日位次个天岁":  # "密码 8 位"
         return False
     if not told.strip():  # "密码 abc123", but not "password manager", "password-protected"
-        return told != "" and any(c.isdigit() for c in value) and len(value) >= 4
+        return (told != "" or not before.isascii()) and any(c.isdigit() for c in value) and len(value) >= 4
     if any(c in told for c in "=:：\"'"):
         return value.lower() not in ("null", "none", "true", "false", "str", "string")
     return (mixed and len(value) >= 4 and "'" not in value) or value.lower() not in _TALK
