@@ -214,7 +214,7 @@ class _Talk:
         if not question:
             out.print("/explain needs a question: /explain 我叫什么？")
             return
-        out.out(str(self.memory.explain(question, self.config)))
+        out.print(self.memory.explain(question, self.config), soft_wrap=False)
 
     def _saved_since(self, started: float) -> bool:
         # Ctrl-C may come while the turn is being saved: only the store knows what became of it.

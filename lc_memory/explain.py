@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .context import Part
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,20 @@ class Explanation:
         import io
 
         from rich.console import Console
+
+        out = io.StringIO()
+        # Otherwise a notebook gets HTML on its page and nothing in `out`, and FORCE_COLOR escapes.
+        console = Console(file=out, width=120, highlight=False, force_terminal=False, force_jupyter=False)
+        console.print(self)
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+    def __rich__(self) -> RenderableType:
+        """The table, as wide as the console it is printed on allows."""
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=f"{self.session}", title_justify="left", expand=False)
+        table = Table(title=Text(self.session), title_justify="left", expand=False)
         for name, kwargs in (
             ("part", {}), ("in", {}), ("tokens", {"justify": "right"}), ("score", {"justify": "right"}),
             ("why", {"max_width": 32}), ("text", {"max_width": 48}),
@@ -53,13 +67,8 @@ class Explanation:
                 Text(p.why),
                 Text(text if len(text) <= 90 else text[:89] + "…"),
             )
-        out = io.StringIO()
-        console = Console(file=out, width=120, no_color=True, highlight=False)
-        console.print(table)
         budget = "" if self.budget is None else f" of {self.budget}"
-        console.print(f"{self.tokens}{budget} tokens, {self.repeats:.0%} of them as in the last prompt")
-        for note in self.notes:
-            console.print(Text(f"! {note}"))
-        for line in self.dropped:
-            console.print(Text(f"- not kept as a fact: {line}"))
-        return out.getvalue().rstrip()
+        total = f"{self.tokens}{budget} tokens, {self.repeats:.0%} of them as in the last prompt"
+        notes = [f"! {note}" for note in self.notes]
+        notes += [f"- not kept as a fact: {line}" for line in self.dropped]
+        return Group(table, *map(Text, [total, *notes]))

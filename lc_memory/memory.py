@@ -112,7 +112,7 @@ class Memory(LongTermCalls):
         where: str | os.PathLike[str],
         *,
         summarizer: Any = None,
-        window: int = 10,
+        window: int = 12,
         max_context_tokens: int | None = 8000,
         token_counter: Any = None,
         summary_chars: int = 200,

@@ -431,6 +431,9 @@ def test_narrow_and_wide_terminals_show_everything(tmp_path: Path, server: ChatS
         terminal.wait_for("you> ")
         terminal.type(CTRL_D)
         assert terminal.ended() == 0
+    table = [line for line in terminal.screen.splitlines() if line.startswith(("┏", "┡", "└"))]
+    assert len(table) == 3
+    assert all(len(line) <= columns for line in table)
 
 
 @terminal_only

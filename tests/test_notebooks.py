@@ -42,7 +42,7 @@ def test_what_is_committed_is_clean(path: Path) -> None:
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     for cell in code:
         outputs = json.dumps(cell.outputs, ensure_ascii=False)
-        assert not re.search(r"/(?:tmp|home|root|Users|var)/|0x[0-9a-f]{6,}|Warning|Traceback", outputs), cell.id
+        assert not re.search(r"/(?:tmp|home|root|Users|var)/|0x[0-9a-f]{6,}|Warning|Traceback|u001b", outputs), cell.id
         assert all(o.output_type != "error" and o.get("name") != "stderr" for o in cell.outputs), cell.id
 
 

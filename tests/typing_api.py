@@ -16,7 +16,7 @@ from legacy_memory import MemoryManager
 
 
 def the_five_lines(prompt: ChatPromptTemplate) -> str:
-    memory: Memory = Memory.open("./memory", summarizer=chat_model(), window=10)
+    memory: Memory = Memory.open("./memory", summarizer=chat_model(), window=12)
     chain: Runnable[dict[str, Any], str] = memory.load_mem | prompt | chat_model() | StrOutputParser()
     bot: Runnable[Any, Any] = with_memory(chain, memory, on_save_error="warn")
     answer: str = bot.invoke({"question": "q"}, {"configurable": {"session_id": "s"}})

@@ -21,7 +21,7 @@ FACT, PRIVATE, TURN = "fact", "private", "turn"
 """Sources in the lexical index, which has no other filter."""
 
 _ANSWER_CHARS = 500  # of an answer that are embedded: a page of it would drown its question
-_LINE_CHARS = 160  # of each side of a turn, in a prompt
+_LINE_CHARS = 120  # of each side of a turn, in a prompt
 
 
 @lru_cache(maxsize=4096)  # the same turns are shown again and again
