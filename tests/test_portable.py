@@ -231,3 +231,15 @@ def test_the_commands_say_what_is_wrong_and_end_with_1(tmp_path: Path) -> None:
     assert run("export", str(tmp_path / "no" / "folder.jsonl"), *here).returncode == 1
     assert run("export", "x.json", "--notes", *here).returncode == 1
     assert "nothing yet" in run("facts", "list", *here).stdout
+
+
+def test_chat_says_that_something_private_was_not_remembered(tmp_path: Path) -> None:
+    here = ("--memory", str(tmp_path))
+    said = run("chat", "--provider", "offline", *here, stdin="记住：我的电话是13926548710\n记住：我住在成都\n")
+    assert said.returncode == 0
+    assert "没有记住，其中有电话号码 · not kept: it holds a phone number" in said.stdout
+    assert "已记住 · remembered: 我住在成都" in said.stdout
+    assert said.stdout.count("13926548710") + said.stderr.count("13926548710") <= 1, "only the model quotes it"
+    listed = run("facts", "list", *here).stdout
+    assert "我住在成都" in listed
+    assert "13926548710" not in listed
