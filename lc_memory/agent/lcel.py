@@ -97,7 +97,10 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
     # ------------------------------------------------------------ the loop, in four ways
 
     def invoke(
-        self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: LanguageModelInput,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,  # noqa: A002
     ) -> AIMessage:
         return self._call_with_config(cast(Any, self._run), input, config)
 
@@ -110,7 +113,10 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
             turn.answered(self._results(turn.calls, config))
 
     async def ainvoke(
-        self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: LanguageModelInput,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,  # noqa: A002
     ) -> AIMessage:
         return await self._acall_with_config(cast(Any, self._arun), input, config)
 
@@ -123,7 +129,10 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
             turn.answered(await self._aresults(turn.calls, config))
 
     def stream(
-        self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: LanguageModelInput,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,  # noqa: A002
     ) -> Iterator[AIMessage]:
         yield from self.transform(iter([input]), config)
 
@@ -149,7 +158,10 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
             turn.answered(self._results(turn.calls, config))
 
     async def astream(
-        self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: LanguageModelInput,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,  # noqa: A002
     ) -> AsyncIterator[AIMessage]:
         async def one() -> AsyncIterator[LanguageModelInput]:
             yield input

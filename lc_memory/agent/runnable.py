@@ -42,22 +42,34 @@ class Agent(Runnable[Any, AddableDict]):
         self._saver = saver  # the middleware in the graph that saves
 
     def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,  # noqa: A002
     ) -> AddableDict:
         return self._call_with_config(cast(Any, self._run), input, config)
 
     async def ainvoke(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,  # noqa: A002
     ) -> AddableDict:
         return await self._acall_with_config(cast(Any, self._arun), input, config)
 
     def stream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,  # noqa: A002
     ) -> Iterator[AddableDict]:
         yield from self._transform_stream_with_config(iter([input]), cast(Any, self._stream), config)
 
     async def astream(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any  # noqa: A002
+        self,
+        input: Any,
+        config: RunnableConfig | None = None,
+        **kwargs: Any,  # noqa: A002
     ) -> AsyncIterator[AddableDict]:
         async def one() -> AsyncIterator[Any]:
             yield input
@@ -86,9 +98,7 @@ class Agent(Runnable[Any, AddableDict]):
                     yield from heard.parts(mode, chunk)
             yield heard.answer()
 
-    async def _astream(
-        self, given: AsyncIterator[Any], config: RunnableConfig
-    ) -> AsyncIterator[AddableDict]:
+    async def _astream(self, given: AsyncIterator[Any], config: RunnableConfig) -> AsyncIterator[AddableDict]:
         heard = _Heard()
         question = merged([part async for part in given])
         async with self._aturn(config) as inner:

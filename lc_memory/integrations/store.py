@@ -150,9 +150,7 @@ class FactStore(BaseStore):
         matching = [_item(fact, score) for fact, score in found if _matches(fact, op.filter)]
         return matching[op.offset : end]
 
-    def _recalled(
-        self, owner: str, query: str, k: int, private: bool
-    ) -> list[tuple[Fact, float | None]]:
+    def _recalled(self, owner: str, query: str, k: int, private: bool) -> list[tuple[Fact, float | None]]:
         found = self._memory._long("FactStore.search(query=…)").find(
             owner, query, k, sources=_FACTS, include_private=private
         )
