@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tracers.context import collect_runs
 
 from lc_memory.background import Background
 from lc_memory.errors import MemoryInputError
@@ -271,6 +272,16 @@ def test_nothing_private_and_no_words_reach_the_log(store: Store, caplog: Any) -
     assert [n.content for n in report.notes] == ["我叫小岚"]
     assert PHONE not in report.model_dump_json()
     assert PHONE not in " ".join(f"{f.text} {f.source}" for f in store.ledger().iterate())
+
+
+def test_nothing_private_stands_in_a_trace(store: Store) -> None:
+    notes, _ = writer(store, Extractor(), every=50)
+    say(store, notes, f"work=我的电话是{PHONE}", "name=我叫小岚")
+    with collect_runs() as runs:
+        notes.finish()
+    traced = "\n".join(f"{run.name} {run.inputs} {run.outputs}" for run in runs.traced_runs)
+    assert "小岚" in traced
+    assert PHONE not in traced
 
 
 # ---------------------------------------------------------------- several at work

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -87,6 +87,14 @@ def notes_from(
 
     Raises NotesFailed where the answer cannot be read, and what the model raises.
     """
+    return RunnableLambda(extractor(model, kinds, privacy), name="notes")
+
+
+def extractor(
+    model: Any, kinds: Kinds | None = None, privacy: PrivacyMode = "refuse"
+) -> Callable[[Any, RunnableConfig], MemoryNotes]:
+    """:func:`notes_from` as a function. What a Runnable is given stands in traces as it is; of this, they
+    show only what the model is asked."""
     if not isinstance(model, Runnable):
         raise MemoryInputError(
             f"notes: expected a chat model or a Runnable that takes messages, got {type(model).__name__}"
@@ -105,7 +113,7 @@ def notes_from(
         )
         return weigh(proposed, shown, known, privacy)
 
-    return RunnableLambda(extract, name="notes")
+    return extract
 
 
 def users_words(messages: Any) -> list[str]:

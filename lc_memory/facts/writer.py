@@ -22,13 +22,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from langchain_core.runnables import Runnable
-
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts.asking import NotesFailed
 from lc_memory.facts.kinds import Kinds, NoteKind, kinds_of
 from lc_memory.facts.ledger import Ledger
-from lc_memory.facts.notes import MemoryNote, MemoryNotes, notes_from
+from lc_memory.facts.notes import MemoryNote, MemoryNotes, extractor
 from lc_memory.facts.privacy import PrivacyMode
 from lc_memory.store import SessionKey, Store
 from lc_memory.store.backlog import StoredTurn
@@ -74,7 +72,7 @@ class NoteWriter:
         self._store = store
         self._background = background
         self._kinds: dict[str, NoteKind] = {kind.name: kind for kind in kinds_of(kinds)}
-        self._extract: Runnable[Any, MemoryNotes] = notes_from(model, kinds, privacy=privacy)
+        self._extract = extractor(model, kinds, privacy)  # no Runnable: traces would show the turns
         self._every = every
         self._written = written
         self._guard = threading.Lock()
@@ -149,7 +147,7 @@ class NoteWriter:
                 return True
             turns = _at_once(pending)
             try:
-                notes = self._extract.invoke([m for stored in turns for m in stored.turn.messages])
+                notes = self._extract([m for stored in turns for m in stored.turn.messages], {})
             except Exception as error:
                 if not self._failed(key, turns, error):
                     return False
