@@ -98,9 +98,9 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
 
     def invoke(
         self,
-        input: LanguageModelInput,
+        input: LanguageModelInput,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> AIMessage:
         return self._call_with_config(cast(Any, self._run), input, config)
 
@@ -114,9 +114,9 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
 
     async def ainvoke(
         self,
-        input: LanguageModelInput,
+        input: LanguageModelInput,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> AIMessage:
         return await self._acall_with_config(cast(Any, self._arun), input, config)
 
@@ -130,9 +130,9 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
 
     def stream(
         self,
-        input: LanguageModelInput,
+        input: LanguageModelInput,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> Iterator[AIMessage]:
         yield from self.transform(iter([input]), config)
 
@@ -159,9 +159,9 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
 
     async def astream(
         self,
-        input: LanguageModelInput,
+        input: LanguageModelInput,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> AsyncIterator[AIMessage]:
         async def one() -> AsyncIterator[LanguageModelInput]:
             yield input

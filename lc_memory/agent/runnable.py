@@ -43,33 +43,33 @@ class Agent(Runnable[Any, AddableDict]):
 
     def invoke(
         self,
-        input: Any,
+        input: Any,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> AddableDict:
         return self._call_with_config(cast(Any, self._run), input, config)
 
     async def ainvoke(
         self,
-        input: Any,
+        input: Any,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> AddableDict:
         return await self._acall_with_config(cast(Any, self._arun), input, config)
 
     def stream(
         self,
-        input: Any,
+        input: Any,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> Iterator[AddableDict]:
         yield from self._transform_stream_with_config(iter([input]), cast(Any, self._stream), config)
 
     async def astream(
         self,
-        input: Any,
+        input: Any,  # noqa: A002
         config: RunnableConfig | None = None,
-        **kwargs: Any,  # noqa: A002
+        **kwargs: Any,
     ) -> AsyncIterator[AddableDict]:
         async def one() -> AsyncIterator[Any]:
             yield input
