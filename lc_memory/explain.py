@@ -56,7 +56,7 @@ class Explanation:
             ("part", {}), ("in", {}), ("tokens", {"justify": "right"}), ("score", {"justify": "right"}),
             ("why", {"max_width": 32}), ("text", {"max_width": 48}),
         ):  # fmt: skip
-            table.add_column(name, **kwargs)  # type: ignore[arg-type]
+            table.add_column(name, **kwargs)
         for p in self.parts:
             text = " ".join(p.text.split())
             table.add_row(

@@ -305,12 +305,12 @@ class LoadMem(Runnable[dict[str, Any], dict[str, Any]]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        return cast(dict[str, Any], self._call_with_config(self._loading, input, config))
+        return self._call_with_config(self._loading, input, config)
 
     async def ainvoke(
         self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        return cast(dict[str, Any], await self._acall_with_config(self._aloading, input, config))
+        return await self._acall_with_config(self._aloading, input, config)
 
     def _load(self, given: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
         question = self.memory._question(given)

@@ -357,9 +357,7 @@ def core_line(fact: Fact) -> str:
 class StoredSessions:
     """The sessions of one store, the ones used last kept at hand."""
 
-    def __init__(
-        self, store: Callable[[], Store], settings: Settings, cached: int
-    ) -> None:
+    def __init__(self, store: Callable[[], Store], settings: Settings, cached: int) -> None:
         self._open = store
         self._settings = settings
         self.recall: Recall | None = None

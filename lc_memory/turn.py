@@ -231,4 +231,3 @@ def _joined(chunks: Sequence[Any]) -> Any:
         pairs = [chunks[i : i + 2] for i in range(0, len(chunks), 2)]
         chunks = [p[0] + p[1] if len(p) == 2 else p[0] for p in pairs]
     return chunks[0]
-
