@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .models import chat_model as chat_model
     from .models import one_system as one_system
     from .recorder import with_memory as with_memory
+    from .retriever import MemoryRetriever as MemoryRetriever
     from .script import ask as ask
     from .script import chain as chain
     from .script import get_history as get_history
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "Memory": "memory",
     "with_memory": "recorder",
+    "MemoryRetriever": "retriever",
     "_to_lc": "messages",
     "from_lc": "messages",
     "messages_to_lc": "messages",
