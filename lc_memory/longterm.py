@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .facts.longterm import LongTerm, Source
     from .facts.writer import NoteWriter
     from .retriever import MemoryRetriever
+    from .session_cache import StoredSessions
     from .store.sql import SqlStore
-    from .stored import StoredSessions
 
 
 class LongTermCalls:

@@ -11,9 +11,10 @@ from typing import Any, Protocol, runtime_checkable
 from langchain_core.messages import BaseMessage
 
 from .context import Kind, Part, valid_groups
+from .converter import Converter
 from .errors import LCMemoryError, MemoryInputError, StoreError
 from .explain import Explanation
-from .messages import Converter, Message, text_of
+from .messages import Message, text_of
 from .sessions import UNNAMED, Conversation
 from .store import SessionKey
 from .tokens import count_message_tokens

@@ -29,10 +29,11 @@ from .longterm import LongTermCalls, long_term, note_writer
 from .managers import ManagerPerSession, OneManager
 from .messages import Message
 from .session import Session
+from .session_cache import StoredSessions
 from .session_queue import SessionQueue
 from .sessions import DEFAULT_SESSION, Conversation, Sessions, session_key
 from .store import Forgotten, SessionInfo, SessionKey, open_store
-from .stored import Settings, StoredSessions
+from .stored import Settings
 from .summary import Summariser
 from .turn import human_message
 

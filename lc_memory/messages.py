@@ -96,43 +96,7 @@ def messages_to_lc(messages: Iterable[Any]) -> list[BaseMessage]:
         raise MemoryInputError(
             f"expected a list of messages, got {_shown(messages)}; put a single message into a list"
         )
-    return [_one_to_lc(m, i) for i, m in enumerate(messages)]
-
-
-class Converter:
-    """``messages_to_lc`` for a list that is asked for again and again, as a window is with every turn.
-
-    A plain dict (role and content, text both) that was converted last time gives the same message object
-    again; that is most of the cost of a window. Messages are values: nobody is expected to edit them.
-    ``unchanging``: so does any dict, whatever it holds, because who asks never edits one.
-    """
-
-    def __init__(self, *, unchanging: bool = False) -> None:
-        self._unchanging = unchanging
-        self._last: dict[int, tuple[Message, Any, Any, BaseMessage]] = {}
-
-    def __call__(self, messages: Iterable[Any]) -> list[BaseMessage]:
-        last, seen, out = self._last, {}, []
-        for i, m in enumerate(messages):
-            known = last.get(id(m))
-            if (
-                known is not None
-                and known[0] is m
-                and (
-                    self._unchanging
-                    or (len(m) == 2 and m.get("content") is known[1] and m.get("role") is known[2])
-                )
-            ):
-                seen[id(m)] = known
-                out.append(known[3])
-                continue
-            message = _one_to_lc(m, i)
-            plain = type(m) is dict and len(m) == 2 and type(m.get("content")) is type(m.get("role")) is str
-            if plain or (self._unchanging and type(m) is dict):
-                seen[id(m)] = (m, m.get("content"), m.get("role"), message)
-            out.append(message)
-        self._last = seen  # only what is in the list now is kept: as long as the window, no longer
-        return out
+    return [one_to_lc(m, i) for i, m in enumerate(messages)]
 
 
 def from_lc(message: BaseMessage) -> Message:
@@ -178,7 +142,8 @@ def text_of(content: Any) -> str:
 # ---------------------------------------------------------------- dict -> message
 
 
-def _one_to_lc(message: Any, index: int) -> BaseMessage:
+def one_to_lc(message: Any, index: int) -> BaseMessage:
+    """One element of a list that ``messages_to_lc`` takes; ``index`` is its place, for errors."""
     if isinstance(message, BaseMessage):
         return message
     if isinstance(message, str):

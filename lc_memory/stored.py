@@ -13,7 +13,6 @@ import logging
 import math
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,11 +21,12 @@ from langchain_core.messages import BaseMessage
 
 from .background import Background
 from .context import Material, Plan, Remembered, Unit, assemble, valid_groups
+from .converter import Converter
 from .explain import Explanation
 from .facts import Fact
 from .facts.kinds import liking
 from .facts.privacy import PrivacyMode, passed, warn_of_private
-from .messages import Converter, Message, messages_to_lc, text_of
+from .messages import Message, messages_to_lc, text_of
 from .remember import said_to_remember
 from .store import SessionKey, Snapshot, Store, Turn
 from .summary import Summariser
@@ -352,74 +352,3 @@ def core_line(fact: Fact) -> str:
     """A core fact as a prompt shows it: the user's own words, under their kind."""
     name = fact.kind if fact.subject is None else f"{fact.kind} ({fact.subject})"
     return f"{name}: {fact.text}" if name else fact.text
-
-
-class StoredSessions:
-    """The sessions of one store, the ones used last kept at hand."""
-
-    def __init__(self, store: Callable[[], Store], settings: Settings, cached: int) -> None:
-        self._open = store
-        self._settings = settings
-        self.recall: Recall | None = None
-        """Given before the first conversation; None: nothing is recalled."""
-        self.notes: Notes | None = None
-        """Given before the first conversation; None: no facts are made of what is said."""
-        self._cached = cached
-        self._sessions: OrderedDict[SessionKey, StoredSession] = OrderedDict()
-        self._store: Store | None = None
-        self._opening = threading.Lock()
-        self._guard = threading.Lock()
-        self.background = Background()
-        self.privacy = settings.privacy
-
-    @property
-    def store(self) -> Store:
-        """Opened when it is first needed: building a Memory touches no disk."""
-        if self._store is None:
-            with self._opening:
-                if self._store is None:
-                    self._store = self._open()
-        return self._store
-
-    def canonical(self, key: SessionKey) -> SessionKey:
-        return key
-
-    def conversation(self, key: SessionKey) -> StoredSession:
-        with self._guard:
-            session = self._sessions.get(key)
-            if session is None:
-                session = StoredSession(
-                    key, lambda: self.store, self._settings, self.background, self.recall, self.notes
-                )
-                self._sessions[key] = session
-                if len(self._sessions) > self._cached:
-                    self._sessions.popitem(last=False)
-            else:
-                self._sessions.move_to_end(key)
-            return session
-
-    def drop(self) -> None:
-        """Forget what is held of the sessions; the store has it."""
-        with self._guard:
-            self._sessions.clear()
-        if self.notes is not None:
-            self.notes.drop()
-
-    def flush(self) -> None:
-        """Wait for what runs in the background, and make notes of the turns that wait for it."""
-        self.background.wait()
-        if self.notes is not None:
-            self.notes.finish()
-            self.background.wait()
-
-    def close(self) -> None:
-        if self.notes is not None:
-            self.flush()
-        if self.recall is not None:
-            self.recall.close()
-        self.background.close()
-        if self.recall is not None:
-            self.recall.closed()
-        self.drop()
-        if self._store is not None:
-            self._store.close()

@@ -6,7 +6,7 @@ from langchain_core.tools import BaseTool
 
 from ..facts.tools import memory_tools
 from ..memory import Memory
-from ..stored import StoredSessions
+from ..session_cache import StoredSessions
 from .calculator import CalculatorTool
 from .weather import WeatherTool
 
