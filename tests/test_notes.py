@@ -136,6 +136,15 @@ def test_a_plain_chat_openai_is_asked_as_its_service_wants(name: str) -> None:
         assert server.refusals == []
 
 
+@pytest.mark.parametrize("profile", WAYS)
+def test_of_an_answer_that_was_cut_the_whole_notes_are_taken(profile: str) -> None:
+    with ChatServer(profile) as server:
+        text = text_of_notes(note(SHOP), note("我下一步想加外卖"))[:-12]
+        server.script(Answer(text, finish="length"))
+        assert [n.content for n in notes_from(client(server), KINDS).invoke(SEED).notes] == [SHOP]
+        assert len(server.requests) == 1
+
+
 def test_kinds_are_told_to_the_service_as_the_values_there_are() -> None:
     with ChatServer("openai") as server:
         server.script(answering)
@@ -172,6 +181,7 @@ def test_what_is_no_model_is_refused() -> None:
         ('{"notes": []}', 0), ('[{"kind": "a", "content": "b"}]', 1), ('{"kind": "a", "content": "b"}', 1),
         ('<think>{"notes": [1]}</think>{"notes": []}', 0), ('```\n{"notes": [{"content": "x"}]}\n``` done', 1),
         ("none", None), ("", None), ('{"notes": "none"}', None), ('{"notes": [{"content": "x"', None), ("[1, 2]", None),
+        ('{"notes": [{"content": "x"}, {"content": "y"}, {"conte', 2), ('[{"content": "x"}, {"a": ', 1),
     ],
 )  # fmt: skip
 def test_answers_are_read_leniently(text: str, count: int | None) -> None:

@@ -108,12 +108,11 @@ def ask(
             attempt = [*messages, AIMessage(text or "…"), HumanMessage(mend)]
         try:
             text, notes = call(attempt, config)
-        except (
-            ValidationError,
-            json.JSONDecodeError,
-        ) as error:  # raised where a client reads the JSON itself
-            text = _unread(error)
-            notes = notes_in(text)
+        except Exception as error:
+            unread = _unread(error)
+            if unread is None:
+                raise
+            text, notes = unread, notes_in(unread)
         if notes is not None:
             return notes
         why = "it is empty" if not text.strip() else "it is not the JSON that was asked for"
@@ -189,17 +188,17 @@ def _asking_for_json(schema: type[BaseModel]) -> Runnable[Any, Any]:
 # ---------------------------------------------------------------- reading an answer
 
 
-def _unread(error: Exception) -> str:
-    """The answer that could not be read, as far as the error has it. Not every service that is asked for a
-    schema enforces it."""
+def _unread(error: Exception) -> str | None:
+    """The answer in an error of a client that read it as JSON itself; None where the error is another. Not
+    every service that is asked for a schema enforces it, and an answer may be cut at its longest."""
     if isinstance(error, json.JSONDecodeError):
         return error.doc
-    given = (
-        [e["input"] for e in error.errors() if isinstance(e["input"], str)]
-        if isinstance(error, ValidationError)
-        else []
-    )
-    return given[0] if given else ""
+    if isinstance(error, ValidationError):
+        return next((e["input"] for e in error.errors() if isinstance(e["input"], str)), "")
+    if type(error).__name__ == "LengthFinishReasonError":  # of the package openai
+        choices = getattr(getattr(error, "completion", None), "choices", None) or []
+        return next((choice.message.content for choice in choices if choice.message.content), "")
+    return None
 
 
 def _first_read(texts: Sequence[str]) -> tuple[str, list[dict[str, Any]] | None]:
@@ -217,10 +216,25 @@ def notes_in(text: str) -> list[dict[str, Any]] | None:
                 value, _ = json.JSONDecoder().raw_decode(candidate, start.start())
             except ValueError:
                 continue
+            if isinstance(value, dict) and "notes" not in value:
+                return _single_ones(candidate, start.start())
             if (notes := _notes(value)) is not None:
                 return notes
             break
     return None
+
+
+def _single_ones(text: str, at: int) -> list[dict[str, Any]] | None:
+    """The notes one behind the other from ``at`` on: of an answer that was cut, those that are whole."""
+    found: list[dict[str, Any]] = []
+    while at >= 0:
+        try:
+            value, at = json.JSONDecoder().raw_decode(text, at)
+        except ValueError:
+            break
+        found += _notes(value) or []
+        at = text.find("{", at)
+    return found or None
 
 
 def _notes(value: Any) -> list[dict[str, Any]] | None:
