@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 import warnings
@@ -14,7 +15,7 @@ from .context import Kind, Part, valid_groups
 from .converter import Converter
 from .errors import LCMemoryError, MemoryInputError, StoreError
 from .explain import Explanation
-from .messages import Message, text_of
+from .messages import Message, from_lc, one_to_lc, text_of
 from .sessions import UNNAMED, Conversation
 from .store import SessionKey
 from .tokens import count_message_tokens
@@ -68,6 +69,13 @@ class ManagerConversation:
         self.manager = manager
         self._adds = isinstance(manager, SupportsAdd)
         self._compresses = isinstance(manager, SupportsCompress)
+        for call in ("get_context", *(("add",) if self._adds else ("add_user", "add_ai"))):
+            _check_callable(manager, call)
+        if self._compresses:
+            _check_callable(manager, "maybe_compress")
+            self._compress_alone = _takes(manager.maybe_compress)
+            self._compress_with = _takes(manager.maybe_compress, None)
+        self._recalls = _takes(manager.get_context, query=None)
         self._to_lc = Converter()
         self._lock = threading.RLock()
         self._last_turn: str | None = None
@@ -76,15 +84,14 @@ class ManagerConversation:
     def history(self, question: Message) -> list[BaseMessage]:
         with self._lock:
             context = self._context(text_of(question["content"]))
-        if not isinstance(context, list):
-            name = type(self.manager).__name__
-            raise MemoryInputError(f"{name}.get_context() gave {type(context).__name__}, not a list of dicts")
         return self._to_lc(valid_groups(context))
 
     def explain(self, question: Message) -> Explanation:
         query = text_of(question["content"])
         with self._lock:
-            context = list(self._context(query))
+            given = self._context(query)
+        # LangChain messages and (role, content) pairs do, too.
+        context = [m if isinstance(m, dict) else from_lc(one_to_lc(m, i)) for i, m in enumerate(given)]
         kept = {id(m) for m in valid_groups(context)}
         parts = []
         for message in context:
@@ -100,9 +107,16 @@ class ManagerConversation:
         parts.append(Part("question", query, asked, True, "always"))
         return Explanation(type(self.manager).__name__, query, parts)
 
-    def _context(self, query: str) -> Any:
+    def _context(self, query: str) -> list[Any]:
+        context = self._given(query)
+        if not isinstance(context, list):
+            name = type(self.manager).__name__
+            raise MemoryInputError(f"{name}.get_context() gave {type(context).__name__}, not a list of dicts")
+        return context
+
+    def _given(self, query: str) -> Any:
         # A long-term part that cannot be had (no embedding, a broken folder) must not silence the window.
-        if query and time.monotonic() >= self._recall_after:
+        if query and self._recalls and time.monotonic() >= self._recall_after:
             try:
                 return self.manager.get_context(query=query)
             except LCMemoryError:
@@ -142,10 +156,44 @@ class ManagerConversation:
             return
         llm = getattr(self.manager, "llm", None)
         with self._lock:
-            if hasattr(llm, "summarize"):
+            if hasattr(llm, "summarize") and self._compress_with:
                 self.manager.maybe_compress(_CheckedSummariser(llm))
-            else:
+            elif self._compress_alone:
                 self.manager.maybe_compress()
+            else:
+                self._compresses = False
+                warnings.warn(
+                    f"{type(self.manager).__name__}.maybe_compress() wants arguments that nobody has, and is "
+                    "not called: give the manager an .llm with summarize(text)",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+
+def _check_callable(manager: Any, call: str) -> None:
+    """MemoryInputError for what would lose every turn without a word: a coroutine that nobody awaits."""
+    method = getattr(manager, call)
+    name = type(manager).__name__
+    if not callable(method):
+        raise MemoryInputError(f"{name}.{call} is a {type(method).__name__}, not a method")
+    if inspect.iscoroutinefunction(method):
+        raise MemoryInputError(
+            f"{name}.{call}() is async, and a manager's calls are plain ones (ainvoke makes them off the "
+            f"event loop): write def {call}"
+        )
+
+
+def _takes(method: Any, *args: Any, **kwargs: Any) -> bool:
+    """Whether ``method`` can be called with these arguments."""
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):  # what is written in C may have none
+        return True
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 class _CheckedSummariser:
@@ -197,8 +245,13 @@ class ManagerPerSession:
     """A manager for each session, made by ``make(key)`` when the session is first seen and kept since."""
 
     def __init__(self, make: Callable[[SessionKey], Any]) -> None:
+        if not callable(make):
+            raise MemoryInputError(
+                f"per_session(make): expected a function that makes a manager, got a {type(make).__name__}"
+            )
         self._make = make
         self._conversations: dict[SessionKey, ManagerConversation] = {}
+        self._of: dict[int, SessionKey] = {}  # by id() of a manager; all of them live as long as this
         self._guard = threading.Lock()
 
     def canonical(self, key: SessionKey) -> SessionKey:
@@ -207,7 +260,14 @@ class ManagerPerSession:
     def conversation(self, key: SessionKey) -> Conversation:
         with self._guard:
             if key not in self._conversations:
-                self._conversations[key] = ManagerConversation(self._make(key))
+                manager = self._make(key)
+                if id(manager) in self._of:
+                    raise MemoryInputError(
+                        f"make({key}) gave the manager of {self._of[id(manager)]}, which would read what was "
+                        "said there: make a new one for each session"
+                    )
+                self._conversations[key] = ManagerConversation(manager)
+                self._of[id(manager)] = key
             return self._conversations[key]
 
     def close(self) -> None:

@@ -1,0 +1,119 @@
+"""What a demanding user tried, and what broke: odd managers, odd parameters, odd inputs."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableLambda
+
+from lc_memory import Memory, with_memory
+from lc_memory.errors import MemoryInputError
+
+
+class Manager:
+    """The usual dict-based manager, of which each test breaks something."""
+
+    def __init__(self) -> None:
+        self.buffer: list[Any] = []
+
+    def add(self, msg: dict[str, Any]) -> None:
+        self.buffer.append(msg)
+
+    def get_context(self, query: str | None = None) -> Any:
+        return list(self.buffer)
+
+
+def bot(memory: Memory) -> Any:
+    return with_memory(memory.load_mem | RunnableLambda(lambda given: "answer"), memory)
+
+
+@pytest.mark.parametrize("name", ["add", "get_context", "maybe_compress"])
+def test_a_manager_whose_calls_are_async_is_refused_rather_than_losing_every_turn(name: str) -> None:
+    async def call(self: Any, *args: Any, **kwargs: Any) -> None: ...
+
+    odd = type("Odd", (Manager,), {name: call})
+    with pytest.raises(MemoryInputError, match=rf"Odd\.{name}\(\) is async"):
+        Memory(odd())
+
+
+def test_a_manager_whose_add_is_no_method_is_refused_at_once() -> None:
+    with pytest.raises(MemoryInputError, match="add is a int"):
+        Memory(type("Odd", (Manager,), {"add": 5})())
+
+
+def test_the_smallest_manager_whose_get_context_takes_no_query_is_asked_without_and_nobody_is_warned() -> (
+    None
+):
+    class Smallest:
+        def __init__(self) -> None:
+            self.words: list[dict[str, str]] = []
+
+        def add_user(self, text: str) -> None:
+            self.words.append({"role": "user", "content": text})
+
+        def add_ai(self, text: str) -> None:
+            self.words.append({"role": "assistant", "content": text})
+
+        def get_context(self) -> list[dict[str, str]]:
+            return self.words
+
+    memory = Memory(Smallest())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bot(memory).invoke({"question": "q"})
+    assert [m.content for m in memory.history("next")] == ["q", "answer"]
+
+
+def test_a_maybe_compress_without_parameters_is_called_though_the_manager_has_an_llm() -> None:
+    class Own(Manager):
+        compressed = 0
+
+        class llm:  # noqa: N801
+            @staticmethod
+            def summarize(text: str) -> str:
+                return text
+
+        def maybe_compress(self) -> None:
+            self.compressed += 1
+
+    manager = Own()
+    bot(Memory(manager)).invoke({"question": "q"})
+    assert manager.compressed == 1
+
+
+def test_a_maybe_compress_that_nobody_can_call_is_told_once() -> None:
+    class Own(Manager):
+        def maybe_compress(self, llm: Any) -> None:
+            raise AssertionError
+
+    chain = bot(Memory(Own()))
+    with pytest.warns(RuntimeWarning, match=r"give the manager an \.llm") as told:
+        chain.invoke({"question": "q"})
+        chain.invoke({"question": "q"})
+    assert len(told) == 1
+
+
+def test_one_manager_for_two_sessions_is_refused_because_each_would_read_the_other() -> None:
+    manager = Manager()
+    memory = Memory.per_session(lambda key: manager)
+    memory.history("q", {"configurable": {"session_id": "s1"}})
+    with pytest.raises(MemoryInputError, match="a new one for each session"):
+        memory.history("q", {"configurable": {"session_id": "s2"}})
+
+
+def test_per_session_wants_a_function_and_not_a_manager() -> None:
+    with pytest.raises(MemoryInputError, match="a function that makes a manager"):
+        Memory.per_session(Manager())  # type: ignore[arg-type]
+
+
+def test_explain_reads_the_same_contexts_as_a_chain_does() -> None:
+    mixed = [HumanMessage("one"), ("user", "two"), {"role": "user", "content": "three"}]
+    memory = Memory(type("Odd", (Manager,), {"get_context": lambda self, query=None: mixed})())
+    assert [p.text for p in memory.explain("q").parts] == ["one", "two", "three", "q"]
+    for odd in (None, ("x",), "text"):
+        memory = Memory(type("Odd", (Manager,), {"get_context": lambda self, query=None, odd=odd: odd})())
+        with pytest.raises(MemoryInputError, match="not a list of dicts"):
+            memory.explain("q")
