@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .errors import MemoryInputError
 from .facts.privacy import PrivacyMode, kinds_in_words, passed
-from .sessions import DEFAULT_SESSION
-from .store import SessionKey
+from .sessions import DEFAULT_SESSION, named
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -48,6 +47,8 @@ class LongTermCalls:
 
         Raises MemoryInputError for private data in a fact that is not said to be ``private``, unless this
         memory was opened with another ``privacy`` than "refuse"."""
+        if not isinstance(text, str):
+            raise MemoryInputError(f"remember(text): expected text, got {type(text).__name__} {text!r:.80}")
         kept, found = passed(text, "off" if private else self._stored("remember()").privacy)
         if kept is None:
             raise MemoryInputError(
@@ -57,7 +58,7 @@ class LongTermCalls:
             self._stored("remember()")
             .store.ledger()
             .add(
-                SessionKey(session_id, user_id).owner,
+                named(session_id, user_id).owner,
                 kept,
                 kind=kind,
                 private=private,
@@ -94,7 +95,7 @@ class LongTermCalls:
         ``manager.ltm = memory.facts_for("u1")``."""
         from .facts.for_user import UserFacts
 
-        owner = SessionKey(session_id, user_id).owner
+        owner = named(session_id, user_id).owner
         stored = self._stored("facts_for()")
         return UserFacts(owner, self._sql_store("facts_for()"), self._long("facts_for()"), stored.privacy)
 
@@ -131,8 +132,9 @@ def long_term(
     chroma: Any,
 ) -> LongTerm | None:
     """The long-term part of a memory; None where it is switched off. Opens nothing."""
-    sources = [source for source in ("facts", "turns") if source in recall]
-    if isinstance(recall, str) or len(sources) != len(set(recall)):
+    listed = isinstance(recall, (list, tuple, set, frozenset))
+    sources = [source for source in ("facts", "turns") if source in recall] if listed else []
+    if not listed or len(sources) != len(set(recall)):
         raise MemoryInputError(f"recall={recall!r}: expected a list of 'facts' and 'turns', or none of them")
     if not sources:
         return None

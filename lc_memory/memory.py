@@ -20,6 +20,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
+from . import checks
 from .context import message_counter
 from .errors import MemoryInputError
 from .explain import Explanation
@@ -31,7 +32,7 @@ from .messages import Message
 from .session import Session
 from .session_cache import StoredSessions
 from .session_queue import SessionQueue
-from .sessions import DEFAULT_SESSION, Conversation, Sessions, session_key
+from .sessions import DEFAULT_SESSION, Conversation, Sessions, named, session_key
 from .store import Forgotten, SessionInfo, SessionKey, open_store
 from .stored import Settings
 from .summary import Summariser
@@ -101,6 +102,8 @@ class Memory(LongTermCalls):
         return memory
 
     def _setup(self, sessions: Sessions, question_key: str, history_key: str, session_wait: float) -> None:
+        checks.keys(question_key, history_key)
+        checks.seconds("session_wait", session_wait)
         self._sessions = sessions
         self.question_key = question_key
         self.history_key = history_key
@@ -154,12 +157,16 @@ class Memory(LongTermCalls):
         ``privacy``: a fact with a phone number, an id, a card, an address, a password or a key in it is
         refused ("refuse"), kept without ("redact") or kept ("off"). Turns are indexed without them anyhow.
         """
-        if window < 1:
-            raise MemoryInputError(f"window={window}: at least one turn has to stay in the prompt")
-        if max_context_tokens is not None and max_context_tokens < 1:
-            raise MemoryInputError(
-                f"max_context_tokens={max_context_tokens}: no question fits; None is no limit"
+        where = checks.place(where)
+        checks.whole("window", window, "at least one turn has to stay in the prompt")
+        if max_context_tokens is not None:
+            checks.whole(
+                "max_context_tokens", max_context_tokens, "in less no question fits; None is no limit"
             )
+        checks.whole("summary_chars", summary_chars, "a summary needs at least 40 characters", least=40)
+        checks.whole("cached_sessions", cached_sessions, "one is always at hand")
+        checks.whole("recall_k", recall_k, "recall=() recalls nothing")
+        checks.whole("notes_every", notes_every, "notes are made of at least one turn")
         settings = Settings(
             window=window,
             budget=max_context_tokens,
@@ -196,7 +203,7 @@ class Memory(LongTermCalls):
     def session(self, session_id: str = DEFAULT_SESSION, user_id: str | None = None) -> Session:
         """A session to look at, or to bring a conversation into."""
         stored = self._stored("session()")
-        key = SessionKey(session_id, user_id)
+        key = named(session_id, user_id)
         return Session(key, lambda: stored.conversation(key), lambda: self._clear(key))
 
     def sessions(self, user_id: str | None = None) -> list[SessionInfo]:
@@ -206,7 +213,7 @@ class Memory(LongTermCalls):
     def core(self, user_id: str | None = None, *, session_id: str = DEFAULT_SESSION) -> CoreFacts:
         """The facts that stand in every prompt of this user (or, with no user, of this session)."""
         stored = self._stored("core()")
-        return CoreFacts(lambda: stored.store.ledger(), SessionKey(session_id, user_id).owner)
+        return CoreFacts(lambda: stored.store.ledger(), named(session_id, user_id).owner)
 
     def forget(self, *, user_id: str | None = None, session_id: str | None = None) -> Forgotten:
         """Erase turns, summaries and facts everywhere, from the files too.

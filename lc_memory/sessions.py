@@ -23,9 +23,22 @@ UNNAMED = SessionKey(DEFAULT_SESSION)
 def session_key(config: Mapping[str, Any] | None) -> SessionKey:
     """The session a config names: ``configurable.session_id`` (else ``thread_id``, else "default") and
     ``configurable.user_id``. Numbers and UUIDs are taken as their text; empty text as not given."""
-    given = (config or {}).get("configurable") or {}
+    if config is not None and not isinstance(config, Mapping):
+        raise MemoryInputError(
+            f'expected a config like {{"configurable": {{"session_id": …}}}}, got {type(config).__name__} '
+            f"{config!r:.80}"
+        )
+    given = {
+        **(config or {}),
+        **((config or {}).get("configurable") or {}),
+    }  # flat ones, too, as a chain does
     session = _id(given, "session_id") or _id(given, "thread_id") or DEFAULT_SESSION
     return SessionKey(session, _id(given, "user_id"))
+
+
+def named(session_id: str, user_id: str | None) -> SessionKey:
+    """The session that a chain means by these: empty text is no name there either."""
+    return SessionKey(DEFAULT_SESSION if session_id == "" else session_id, None if user_id == "" else user_id)
 
 
 def _id(given: Mapping[str, Any], key: str) -> str | None:

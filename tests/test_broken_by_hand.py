@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_maybe_compress_without_parameters_is_called_though_the_manager_has_an
     class Own(Manager):
         compressed = 0
 
-        class llm:  # noqa: N801
+        class llm:
             @staticmethod
             def summarize(text: str) -> str:
                 return text
@@ -90,10 +91,11 @@ def test_a_maybe_compress_that_nobody_can_call_is_told_once() -> None:
             raise AssertionError
 
     chain = bot(Memory(Own()))
-    with pytest.warns(RuntimeWarning, match=r"give the manager an \.llm") as told:
+    with pytest.warns(RuntimeWarning, match=r"give the manager an \.llm"):
         chain.invoke({"question": "q"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         chain.invoke({"question": "q"})
-    assert len(told) == 1
 
 
 def test_one_manager_for_two_sessions_is_refused_because_each_would_read_the_other() -> None:
@@ -117,3 +119,87 @@ def test_explain_reads_the_same_contexts_as_a_chain_does() -> None:
         memory = Memory(type("Odd", (Manager,), {"get_context": lambda self, query=None, odd=odd: odd})())
         with pytest.raises(MemoryInputError, match="not a list of dicts"):
             memory.explain("q")
+
+
+# ---------------------------------------------------------------- odd parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[
+            (name, v)
+            for name in ("window", "cached_sessions", "recall_k", "notes_every")
+            for v in (0, "x", 1.5)
+        ],
+        ("max_context_tokens", "x"),
+        ("max_context_tokens", True),
+        ("summary_chars", 0),
+        ("session_wait", None),
+        ("session_wait", -1),
+        ("recall", None),
+        ("recall", 5),
+        ("question_key", ""),
+        ("history_key", 5),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_named_when_the_memory_is_opened(name: str, value: Any) -> None:
+    with pytest.raises(MemoryInputError, match=rf"^{name}="):
+        Memory.open(":memory:", **{name: value})
+
+
+def test_the_history_may_not_take_the_place_of_the_question() -> None:
+    with pytest.raises(MemoryInputError, match="would replace the question"):
+        Memory.open(":memory:", question_key="history")
+    with pytest.raises(MemoryInputError, match="would replace the question"):
+        Memory(Manager(), history_key="question")
+
+
+def test_a_tilde_is_the_home_folder_and_no_folder_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with Memory.open("~/memory", recall=()) as memory:
+        bot(memory).invoke({"question": "q"})
+    assert [p.name for p in tmp_path.iterdir()] == ["memory"]
+
+
+@pytest.mark.parametrize("where", ["", None, 5, b"folder"])
+def test_a_place_that_is_none_is_refused_before_anything_lies_in_the_working_directory(where: Any) -> None:
+    with pytest.raises(MemoryInputError, match="expected a folder"):
+        Memory.open(where)
+
+
+# ---------------------------------------------------------------- odd calls
+
+
+def test_a_flat_config_names_the_same_session_to_a_look_as_to_a_chain() -> None:
+    flat = {"session_id": "s1", "user_id": "u1"}
+    with Memory.open(":memory:", recall=()) as memory:
+        bot(memory).invoke({"question": "q"}, flat)
+        assert [m.content for m in memory.history("next", flat)] == ["q", "answer"]
+        assert [m.content for m in memory.session("s1", "u1").messages()] == ["q", "answer"]
+        with pytest.raises(MemoryInputError, match="expected a config"):
+            memory.history("next", "s1")  # type: ignore[arg-type]
+
+
+def test_an_empty_user_is_nobody_to_every_call_alike() -> None:
+    nobody = {"configurable": {"user_id": "", "session_id": "s1"}}
+    with Memory.open(":memory:") as memory:
+        memory.remember("我对花生过敏", user_id="", session_id="s1")
+        memory.core("", session_id="s1").set("城市", "杭州")
+        bot(memory).invoke({"question": "q"}, nobody)
+        assert len(memory.session("s1", "").messages()) == 2
+        recalled = "\n".join(str(m.content) for m in memory.history("我对什么过敏？", nobody))
+    assert "花生" in recalled
+    assert "杭州" in recalled
+
+
+def test_a_fact_that_is_no_text_is_refused() -> None:
+    with (
+        Memory.open(":memory:") as memory,
+        pytest.raises(MemoryInputError, match=r"remember\(text\): expected text, got int"),
+    ):
+        memory.remember(5)  # type: ignore[arg-type]

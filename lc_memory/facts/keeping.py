@@ -34,6 +34,13 @@ class RunsLater(Protocol):
     def wait(self) -> None: ...
 
 
+class _Following:
+    """A name for the log. No two are the same, for the one before may be at its very end still."""
+
+    def __str__(self) -> str:
+        return "the index of long-term memory"
+
+
 class Keeping:
     """Keeps the indexes of one store up to it. ``sources``: what is indexed."""
 
@@ -86,7 +93,7 @@ class Keeping:
             if self._scheduled or self._closing:
                 return
             self._scheduled = True
-        self._background.submit(object(), self._follow)
+        self._background.submit(_Following(), self._follow)
 
     def _follow(self) -> None:
         while True:
