@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from . import checks
 from .errors import MemoryInputError
 from .facts.privacy import PrivacyMode, kinds_in_words, passed
 from .sessions import DEFAULT_SESSION, named
@@ -82,6 +83,12 @@ class LongTermCalls:
         from .retriever import MemoryRetriever
 
         self._long("retriever()")
+        checks.whole("k", k, "a retriever that finds nothing is none")
+        for name, given in (("kinds", kinds), ("sources", sources)):
+            if isinstance(given, str):
+                raise MemoryInputError(f"{name}={given!r:.40}: expected a list, such as [{given!r:.40}]")
+        if not sources or not set(sources) <= {"facts", "turns"}:
+            raise MemoryInputError(f"sources={sources!r:.60}: expected a list of 'facts' and 'turns'")
         return MemoryRetriever(
             memory=self,
             k=k,

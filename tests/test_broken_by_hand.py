@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,23 @@ def test_a_fact_that_is_no_text_is_refused() -> None:
         pytest.raises(MemoryInputError, match=r"remember\(text\): expected text, got int"),
     ):
         memory.remember(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "expires_at", ["tomorrow", float("nan"), True, datetime(2030, 1, 1, tzinfo=timezone.utc)]
+)
+def test_a_fact_that_expires_at_no_time_is_refused_and_does_not_poison_later_prompts(expires_at: Any) -> None:
+    who = {"configurable": {"user_id": "u1"}}
+    with Memory.open(":memory:") as memory:
+        with pytest.raises(MemoryInputError, match="expected Unix seconds"):
+            memory.remember("我明天考试", user_id="u1", expires_at=expires_at)
+        memory.remember("我后天考试", user_id="u1", expires_at=4_000_000_000)
+        assert "我后天考试" in str(memory.history("我什么时候考试？", who)[-1].content)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("k", 0), ("kinds", "预算"), ("sources", "facts"), ("sources", ("notes",))]
+)
+def test_a_retriever_that_can_find_nothing_is_refused_when_it_is_made(name: str, value: Any) -> None:
+    with Memory.open(":memory:") as memory, pytest.raises(MemoryInputError, match=rf"^{name}="):
+        memory.retriever(**{name: value})

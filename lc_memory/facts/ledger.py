@@ -8,6 +8,7 @@ one in the transaction that writes it, and the old one stays as history. What an
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 import unicodedata
 import uuid
@@ -105,14 +106,14 @@ class Ledger:
         """
         if supersede and kind is None:
             raise MemoryInputError("supersede=True needs a kind: only a fact of the same kind is replaced")
-        now = time.time() if noted_at is None else float(noted_at)
+        now = time.time() if noted_at is None else _seconds("noted_at", noted_at)
         owner_key = digest(owner)
         values = _identity(owner, text, kind, subject) | {
             "private": int(private),
             "core": int(core),
             **_source(source),
             "noted_at": now,
-            "expires_at": expires_at,
+            "expires_at": None if expires_at is None else _seconds("expires_at", expires_at),
             "superseded_by": None,
             "superseded_at": None,
         }
@@ -288,6 +289,13 @@ def erase_facts(connection: Connection, user_id: str | None, session_id: str | N
 
 def _normalised(words: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", words).casefold().split()).rstrip("。.!~ ")
+
+
+def _seconds(name: str, value: Any) -> float:
+    # SQLite would take any value, and then no later reading of this owner's facts could compare it.
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        raise MemoryInputError(f"{name}={value!r:.60}: expected Unix seconds, as time.time() gives them")
+    return float(value)
 
 
 def _identity(owner: str, words: str, kind: str | None, subject: str | None) -> dict[str, Any]:
