@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda
 
@@ -224,3 +225,52 @@ def test_a_fact_that_expires_at_no_time_is_refused_and_does_not_poison_later_pro
 def test_a_retriever_that_can_find_nothing_is_refused_when_it_is_made(name: str, value: Any) -> None:
     with Memory.open(":memory:") as memory, pytest.raises(MemoryInputError, match=rf"^{name}="):
         memory.retriever(**{name: value})
+
+
+class Odd(Embeddings):
+    """Gives ``answer`` for a text with "odd" in it, or for every text; a good vector for others."""
+
+    def __init__(self, answer: Any, *, always: bool = False) -> None:
+        self.answer, self.always = answer, always
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        if self.always or "odd" in text:
+            return self.answer  # type: ignore[no-any-return]
+        return [1.0 + len(text) % 7, 1.0 + len(text) % 5, 1.0 + len(text) % 3]
+
+
+def indexed(memory: Memory, *facts: str) -> None:
+    for fact in facts:
+        memory.remember(fact, user_id="u1")
+    memory.flush()
+
+
+ODD_VECTORS = [None, [], [float("nan")] * 3, [float("inf"), 1.0, 1.0], ["1", "2", "3"], 5]
+
+
+@pytest.mark.parametrize("answer", ODD_VECTORS)
+@pytest.mark.filterwarnings("ignore:legacy embedding function config:DeprecationWarning")
+def test_an_embedding_that_never_gives_a_vector_leaves_recall_by_words_and_the_chain_answers(
+    answer: Any, tmp_path: Path
+) -> None:
+    who = {"configurable": {"user_id": "u1"}}
+    with Memory.open(tmp_path, embedding=Odd(answer, always=True)) as memory:
+        with pytest.warns(RuntimeWarning, match="found by their words alone"):
+            indexed(memory, "我对花生过敏", "我住在苏州")
+        assert bot(memory).invoke({"question": "花生"}, who) == "answer"
+        assert "我对花生过敏" in str(memory.history("花生", who)[-1].content)
+        assert memory.health().degraded
+
+
+@pytest.mark.filterwarnings("ignore:legacy embedding function config:DeprecationWarning")
+def test_one_odd_vector_costs_its_own_text_the_index_and_not_everybody(tmp_path: Path) -> None:
+    with Memory.open(tmp_path, embedding=Odd([float("nan")] * 3)) as memory:
+        indexed(memory, "I live in Suzhou")
+        with pytest.warns(RuntimeWarning, match="cannot be indexed and is found by its words alone"):
+            indexed(memory, "an odd one")
+        assert memory.health().entries == 1
+        assert not memory.health().degraded
+    assert not list(tmp_path.glob("*.broken-*"))

@@ -8,6 +8,7 @@ error, and recall that is noise.
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ from sqlalchemy import text
 
 from lc_memory.errors import EmbeddingMismatchError, EmbeddingUnavailableError, LCMemoryError
 from lc_memory.facts.recall import LOCAL, Scale
-from lc_memory.models.embeddings import LocalEmbeddings
+from lc_memory.models.embeddings import LocalEmbeddings, check_vector
 from lc_memory.store.database import Database
 
 
@@ -48,7 +49,7 @@ class Checked(Embeddings):
         self._about = about
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = self._call(lambda: self.inner.embed_documents(texts))
+        vectors: list[list[float]] = self._call(lambda: list(self.inner.embed_documents(texts)))
         if len(vectors) != len(texts):
             raise EmbeddingUnavailableError(f"{len(texts)} texts were embedded into {len(vectors)} vectors")
         for vector in vectors:
@@ -71,6 +72,7 @@ class Checked(Embeddings):
             ) from error
 
     def _check(self, vector: list[float]) -> None:
+        check_vector(self.inner, vector)
         if len(vector) != self._about.dimension:
             raise EmbeddingMismatchError(
                 f"the embedding gives vectors of {len(vector)} numbers, and the index holds such of "
@@ -125,4 +127,6 @@ def collected(embedding: Embeddings, space: str) -> Collected:
             raise
         except Exception as error:
             raise EmbeddingUnavailableError(f"{type(embedding).__name__} failed: {error}") from error
+        if not math.isfinite(scale.mean):  # a NaN on record would outlast the one bad answer
+            raise EmbeddingUnavailableError(f"{type(embedding).__name__} gave vectors that are no numbers")
     return Collected(f"lc_memory-{uuid.uuid4().hex[:12]}", space, scale.mean, scale.spread)

@@ -140,7 +140,9 @@ class Vectors:
             pause = min(self.first_pause * 2 ** (self._failures - 1), self.longest_pause)
             self._again_at = time.monotonic() + pause
         if first and not self.refused:
-            self._warn(f"{error}. Until that is mended memories are found by their words alone")
+            self._warn(
+                f"{str(error).rstrip('.')}. Until that is mended memories are found by their words alone"
+            )
 
     def _warn(self, message: str) -> None:
         warnings.warn(message, RuntimeWarning, stacklevel=5)

@@ -15,6 +15,7 @@ where no model can be had, :class:`~lc_memory.errors.EmbeddingUnavailableError` 
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -215,6 +216,20 @@ _PROBE = "我住在北京，喜欢喝茶。 The quick brown fox jumps over the l
 _BITS = 32
 
 
+def check_vector(embedding: Embeddings, vector: Any) -> None:
+    """EmbeddingUnavailableError unless ``vector`` is one of finite numbers. Chroma takes a NaN that it is
+    given as damage to its own files."""
+    try:
+        fine = len(vector) > 0 and all(map(math.isfinite, vector))
+    except TypeError:
+        fine = False
+    if not fine:
+        raise EmbeddingUnavailableError(
+            f"{type(embedding).__name__} answered with {vector!r:.60}, which is no vector of finite numbers. "
+            "Check its settings, or use the embedding 'local'"
+        )
+
+
 def fingerprint(embedding: Embeddings) -> str:
     """A short name for the space an embedding's vectors lie in: ``"LocalEmbeddings/usem3/512/5f3a09c1"``.
 
@@ -231,8 +246,9 @@ def fingerprint(embedding: Embeddings) -> str:
     except Exception as error:
         raise EmbeddingUnavailableError(
             f"{type(embedding).__name__} could not embed a text ({type(error).__name__}: {error}). "
-            f"Check its settings, or use the embedding 'local'."
+            "Check its settings, or use the embedding 'local'"
         ) from error
+    check_vector(embedding, vector)
     model = next(
         (value for key in ("model", "model_name", "deployment") if (value := getattr(embedding, key, None))),
         "-",
