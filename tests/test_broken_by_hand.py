@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableLambda
 
 from lc_memory import Memory, with_memory
 from lc_memory.errors import MemoryInputError
+from lc_memory.facts.privacy import PrivateDataWarning
 
 
 class Manager:
@@ -274,3 +275,36 @@ def test_one_odd_vector_costs_its_own_text_the_index_and_not_everybody(tmp_path:
         assert memory.health().entries == 1
         assert not memory.health().degraded
     assert not list(tmp_path.glob("*.broken-*"))
+
+
+# ---------------------------------------------------------------- private data by side doors
+
+PHONE = "我的手机号是13812345678"
+WHO = {"configurable": {"user_id": "u1"}}
+
+
+def prompted(memory: Memory, question: str) -> str:
+    memory.flush()
+    return "\n".join(str(m.content) for m in memory.history(question, WHO))
+
+
+def test_a_phone_number_that_an_agent_puts_into_the_store_is_given_back_by_key_and_comes_into_no_prompt() -> (
+    None
+):
+    pytest.importorskip("langgraph")
+    from lc_memory.integrations.store import FactStore, namespace_of
+
+    place = namespace_of("u1")
+    with Memory.open(":memory:") as memory:
+        store = FactStore(memory)
+        with pytest.warns(PrivateDataWarning, match="a phone number and is kept as private") as told:
+            store.put(place, "p", {"text": PHONE})
+        assert "138" not in str(told[0].message)
+        found = store.get(place, "p")
+        assert found is not None
+        assert found.value == {"text": PHONE}
+        assert store.search(place, query="手机号") == []
+        assert "13812345678" not in prompted(memory, "我的手机号是多少？")
+    with Memory.open(":memory:", privacy="off") as memory:
+        FactStore(memory).put(place, "p", {"text": PHONE})
+        assert "13812345678" in prompted(memory, "我的手机号是多少？")

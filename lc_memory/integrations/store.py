@@ -13,6 +13,7 @@ import json
 import operator
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any
@@ -21,6 +22,7 @@ from ..errors import MemoryInputError, MissingExtraError
 from ..facts import Fact
 from ..facts.ledger import Ledger
 from ..facts.longterm import Source
+from ..facts.privacy import PrivateDataWarning, kinds_in_words, passed
 from ..memory import Memory
 from ..store import SessionKey
 
@@ -60,6 +62,8 @@ class FactStore(BaseStore):
     without one it lists, first noted first. Private facts are got by key, and listed by the filter
     ``{"private": True}`` alone. ``ttl`` (minutes) sets when a fact expires; reading does not put it off.
     ``index=False`` keeps a fact private; a list of paths is not supported (NotImplementedError).
+    A fact with a phone number or the like in it is kept as private, with a PrivateDataWarning, unless the
+    memory was opened with ``privacy="off"``: a store gives back what was put, and no prompt gets to see it.
     """
 
     supports_ttl = True
@@ -109,12 +113,14 @@ class FactStore(BaseStore):
             # A fact said again would keep its first source, and with it the old value.
             ledger.remove(owner, [op.key])
         now = time.time()
+        text = _text(value)
+        private = op.index is False or value.get("private") is True or self._holds_private(text)
         ledger.add(
             owner,
-            _text(value),
+            text,
             kind=_word(value, "kind"),
             subject=_word(value, "subject"),
-            private=op.index is False or value.get("private") is True,
+            private=private,
             core=value.get("core") is True,
             source={
                 **(before.source if before else {}),
@@ -125,6 +131,17 @@ class FactStore(BaseStore):
             expires_at=None if op.ttl is None else now + 60 * op.ttl,
             fact_id=op.key,
         )
+
+    def _holds_private(self, text: str) -> bool:
+        _, found = passed(text, self._memory._stored("FactStore").privacy)
+        if found:
+            warnings.warn(
+                f"what was put holds {kinds_in_words(found)} and is kept as private: in no prompt, and in no "
+                'search without the filter {"private": True}; Memory.open(privacy="off") lets it in',
+                PrivateDataWarning,
+                stacklevel=4,
+            )
+        return bool(found)
 
     def _get(self, op: GetOp) -> Item | None:
         facts = self._ledger().get(_owner(op.namespace), [op.key])
