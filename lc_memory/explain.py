@@ -43,7 +43,9 @@ class Explanation:
         # Otherwise a notebook gets HTML on its page and nothing in `out`, and FORCE_COLOR escapes.
         console = Console(file=out, width=120, highlight=False, force_terminal=False, force_jupyter=False)
         console.print(self)
-        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+        # Half an emoji, as a cut string has it, is kept in the store and can be printed nowhere.
+        shown = out.getvalue().encode("utf-8", "replace").decode("utf-8")
+        return "\n".join(line.rstrip() for line in shown.splitlines())
 
     def __rich__(self) -> RenderableType:
         """The table, as wide as the console it is printed on allows."""

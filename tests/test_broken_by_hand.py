@@ -308,3 +308,9 @@ def test_a_phone_number_that_an_agent_puts_into_the_store_is_given_back_by_key_a
     with Memory.open(":memory:", privacy="off") as memory:
         FactStore(memory).put(place, "p", {"text": PHONE})
         assert "13812345678" in prompted(memory, "我的手机号是多少？")
+
+
+def test_an_explanation_of_half_an_emoji_can_be_printed() -> None:
+    with Memory.open(":memory:", recall=()) as memory:
+        bot(memory).invoke({"question": "half \ud83d"}, WHO)
+        assert "half ?" in str(memory.explain("q", WHO)).encode("utf-8").decode("utf-8")
