@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from .cli_store import must_exist
 from .errors import MemoryInputError
 
 if TYPE_CHECKING:
@@ -44,10 +45,12 @@ Session = Annotated[
 
 
 @contextmanager
-def _store(where: str | None) -> Iterator[Store]:
+def _store(where: str | None, *, made: bool = False) -> Iterator[Store]:
     from .script import home
     from .store import open_store
 
+    if not made:
+        must_exist(where or home())
     store = open_store(where or home())
     try:
         yield store
@@ -153,7 +156,7 @@ def import_(
         if file == "-":
             path = Path(folder) / "standard input"
             path.write_bytes(sys.stdin.buffer.read())
-        with _store(memory) as store:
+        with _store(memory, made=True) as store:
             done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad)
     for bad in done.bad:
         err.print(f"skipped {bad}", style="yellow")

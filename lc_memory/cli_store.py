@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ def import_old(memory: str | None, user: str | None, chroma: Path | None, collec
         raise MemoryInputError(
             "a dict-based memory knows no users: say whose facts these are, with --user ID"
         )
-    with _opened(memory, "local", None) as opened:
+    with _opened(memory, "local", None, made=True) as opened:
         owner = SessionKey("", user).owner
         with _bar("reading") as tell:
             done = import_chroma(
@@ -71,15 +72,24 @@ def health(memory: Where = None, embedding: Embedding = "local", server: Server 
 
 
 @contextmanager
-def _opened(memory: str | None, embedding: str, server: str | None) -> Iterator[Any]:
+def _opened(memory: str | None, embedding: str, server: str | None, *, made: bool = False) -> Iterator[Any]:
     from .memory import Memory
     from .script import home
 
     where = memory or str(home())
     if where == ":memory:":
         raise MemoryInputError("--memory: a folder or a database URL; one in memory ends with this command")
+    if not made:
+        must_exist(where)
     with Memory.open(where, embedding=embedding, chroma=server) as opened:
         yield opened
+
+
+def must_exist(where: str | os.PathLike[str]) -> None:
+    """MemoryInputError for a folder that is not there: a mistyped path must not become an empty memory."""
+    folder = Path(where).expanduser()
+    if "://" not in str(where) and not folder.exists():
+        raise MemoryInputError(f"there is no memory in {folder}; --memory names its folder or database URL")
 
 
 @contextmanager

@@ -252,7 +252,8 @@ def _take_window(
     window: Sequence[Unit], room: _Room, count: Callable[[Message], int]
 ) -> tuple[list[Message], list[Part]]:
     """Whole turns, the newest first; the first that does not fit ends it, for a gap would mislead. A turn
-    that is too large for its tool results alone stays with what was said in it."""
+    that is too large for its tool results alone stays with what was said in it, and the newest with the
+    beginning and end of that: a question about the answer just given must find something of it."""
     kept: list[Sequence[Message]] = []
     parts: list[Part] = []
     full = False
@@ -261,6 +262,9 @@ def _take_window(
         if not full and tokens > room.left:
             messages = tuple(m for m in messages if m.get("role") != "tool" and not m.get("tool_calls"))
             tokens, why = sum(map(count, messages)), f"recent; its tool results are {_OVER}"
+            if tokens > room.left and not kept:
+                messages = _shortened(messages, room.left, count)
+                tokens, why = sum(map(count, messages)), f"the last turn, shortened; whole it is {_OVER}"
         full = full or not room.take(tokens)
         if full:
             tokens, why = unit.tokens, _OVER
@@ -269,6 +273,28 @@ def _take_window(
         text = " / ".join(t for m in unit.messages if (t := text_of(m.get("content"))))
         parts.append(Part("window", text, tokens, not full, why))
     return [m for messages in reversed(kept) for m in messages], parts[::-1]
+
+
+_CUT = " … "
+_LINE = 40  # characters; less of a message says nothing
+
+
+def _shortened(
+    messages: Sequence[Message], room: int, count: Callable[[Message], int]
+) -> tuple[Message, ...]:
+    """The messages with the middle of their texts left out, so that they take ``room`` tokens at the most;
+    those that are short stay whole. As they were, where not even a line of each would fit."""
+    texts = [text_of(m.get("content")) for m in messages]
+    limit = max(map(len, texts), default=0)
+    while limit >= _LINE:
+        short = tuple(
+            m if len(text) <= limit else {**m, "content": text[: limit // 2] + _CUT + text[-limit // 2 :]}
+            for m, text in zip(messages, texts, strict=True)
+        )
+        if sum(map(count, short)) <= room:
+            return short
+        limit = limit * 3 // 4
+    return tuple(messages)
 
 
 def message_counter(token_counter: Any) -> Callable[[Message], int]:

@@ -370,3 +370,22 @@ def test_what_cannot_count_is_refused_at_once() -> None:
 def test_a_budget_that_holds_no_question_is_refused_at_once(budget: int) -> None:
     with pytest.raises(MemoryInputError, match="max_context_tokens"):
         Memory.open(":memory:", recall=(), max_context_tokens=budget)
+
+
+def test_the_newest_turn_is_shortened_rather_than_lost_and_keeps_its_beginning_and_end() -> None:
+    answer = "开头。" + "很长的回答。" * 3000 + "结尾。"
+    turn = ({"role": "user", "content": "写一篇长文"}, {"role": "assistant", "content": answer})
+    unit = Unit(turn, sum(map(count, turn)))
+    earlier = Unit(({"role": "user", "content": "更早"},), 900)
+    question = {"role": "user", "content": "把第二段改短"}
+    plan = assemble(Material(question=question, window=[earlier, unit]), 1000, count)
+    user, assistant = plan.messages
+    assert user == turn[0]
+    assert assistant["content"].startswith("开头。")
+    assert assistant["content"].endswith("结尾。")
+    assert sum(map(count, [*plan.messages, question])) <= 1000
+    assert [(p.included, p.why) for p in plan.parts if p.kind == "window"] == [
+        (False, "over the budget"),
+        (True, "the last turn, shortened; whole it is over the budget"),
+    ]
+    assert turn[1]["content"] == answer

@@ -20,7 +20,11 @@ class CoreFacts:
         self._owner = owner
 
     def set(self, kind: str, text: str, *, subject: str | None = None) -> Fact:
-        """Note ``text`` as the core fact of ``kind``; with ``subject`` a kind may have several."""
+        """Note ``text`` as the core fact of ``kind``; with ``subject`` a kind may have several.
+
+        It stands in every prompt as it is: what a program puts here is asked for by name, and is not checked
+        for private data.
+        """
         if not isinstance(kind, str) or not kind.strip():
             raise MemoryInputError("a core fact needs a kind, such as 'budget' or '过敏'")
         if not isinstance(text, str) or not text.strip():
