@@ -376,7 +376,8 @@ def test_the_newest_turn_is_shortened_rather_than_lost_and_keeps_its_beginning_a
     answer = "开头。" + "很长的回答。" * 3000 + "结尾。"
     turn = ({"role": "user", "content": "写一篇长文"}, {"role": "assistant", "content": answer})
     unit = Unit(turn, sum(map(count, turn)))
-    earlier = Unit(({"role": "user", "content": "更早"},), 900)
+    before = ({"role": "user", "content": "更早" * 600},)
+    earlier = Unit(before, sum(map(count, before)))
     question = {"role": "user", "content": "把第二段改短"}
     plan = assemble(Material(question=question, window=[earlier, unit]), 1000, count)
     user, assistant = plan.messages
