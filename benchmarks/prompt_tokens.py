@@ -1,6 +1,6 @@
 """What a long conversation costs in tokens: sent in all, and sent anew.
 
-    python benchmarks/prompt_tokens.py [--conversations 5] [--window 10] [--budget 8000] [--recall]
+    python benchmarks/prompt_tokens.py [--conversations 5] [--window 12] [--budget 8000] [--recall]
 
 Each conversation of LoCoMo (about 600 messages of two people) is held through a real chain: what the first
 speaker says is the question, what the second says the answer that a scripted model gives. Recorded is each
@@ -209,7 +209,7 @@ def trimmed(questions: list[str], answers: list[str], budget: int) -> Cost:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--conversations", type=int, default=5)
-    parser.add_argument("--window", type=int, default=10, help="turns; it grows to twice that")
+    parser.add_argument("--window", type=int, default=12, help="turns; it grows to twice that")
     parser.add_argument("--budget", type=int, default=8000)
     parser.add_argument("--recall", action="store_true", help="also ours with recalled turns")
     chosen = parser.parse_args()
