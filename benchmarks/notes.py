@@ -57,6 +57,9 @@ def main() -> None:
     parser.add_argument("--profile", default="compatible")
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--at-once", type=int, default=5)
+    parser.add_argument(
+        "--show", action="store_true", help="what was kept for nothing, what was missed and why"
+    )
     args = parser.parse_args()
     if args.disguises:
         return disguises()
@@ -64,12 +67,14 @@ def main() -> None:
         return cost()
     rows = corpus()
     random.Random(7).shuffle(rows)
-    rows = rows[: args.rows]
+    rows = sorted(rows[: args.rows], key=lambda row: row.lang)  # a conversation is in one language
     if args.url:
         where = {"base_url": args.url, "api_key": "k", "model": args.model, "profile": args.profile}
         model = chat_model(**where, temperature=0)
         outcome = measure(rows, model, args.at_once)
-        print(outcome, *outcome.junk, sep="\n  ")
+        print(f"{len(rows)} turns, {args.at_once} a call: {outcome}")
+        for name in ("junk", "missed") if args.show else ():
+            print(name, *getattr(outcome, name), sep="\n  ")
         return None
     for proposes in (perfect, careless):
         for at_once in (1, args.at_once):

@@ -16,6 +16,7 @@ from lc_memory import Memory, with_memory
 from lc_memory.context import Part
 from lc_memory.errors import MemoryInputError
 from lc_memory.script import chat_prompt
+from lc_memory.store import SessionKey
 from legacy_memory import MemoryManager
 from tests.helpers.longterm import FACTS, Bags, in_order, opened, recalled, say, with_facts
 from tests.helpers.models import Scripted
@@ -89,6 +90,39 @@ def test_a_superseded_an_expired_and_a_private_fact_are_not_recalled(tmp_path: P
         assert "D公司" not in found
         shown = memory.facts_for("u1").recall("我在哪家公司上班", k=9, include_private=True)
         assert set(shown) == {"我在B公司上班", "我在D公司偷偷上班"}
+
+
+def test_the_turn_in_which_a_superseded_fact_was_said_does_not_bring_it_back(tmp_path: Path) -> None:
+    with opened(tmp_path / "m") as memory:
+        say(memory, "记住: 我喜欢吃香菜", "记住了")
+        say(memory, "记住: 我讨厌吃香菜", "改过来了")
+        memory.flush()
+        found = recalled(memory, "我喜欢吃香菜吗")
+        assert "我讨厌吃香菜" in found
+        assert "我喜欢吃香菜" not in found
+        turns = memory.retriever(sources=("turns",)).invoke("我喜欢吃香菜吗", config())
+        assert [d.page_content for d in turns] == ["记住: 我讨厌吃香菜\n改过来了"]
+
+
+def test_a_fact_and_the_turn_in_which_it_was_said_are_recalled_once(tmp_path: Path) -> None:
+    with opened(tmp_path / "m") as memory:
+        say(memory, "记住: 我的车位在B2层17号", "好的")
+        memory.flush()
+        assert recalled(memory, "我的车位在几层").count("B2层17号") == 1
+
+
+def test_a_turn_that_says_more_than_a_superseded_fact_is_still_found(tmp_path: Path) -> None:
+    with opened(tmp_path / "m") as memory:
+        say(memory, "我在深圳上班，周末带两个孩子去莲花山放风筝，风筝是我父亲亲手做的", "真好")
+        memory.flush()
+        store: Any = memory._stored("").store
+        turn = next(store.turns(SessionKey("s1", "u1")))
+        source = {"session": "s1", "turn": turn.turn_id, "quote": "我在深圳上班"}
+        owner = SessionKey("s1", "u1").owner
+        store.ledger().add(owner, "我在深圳上班", kind="city", source=source)
+        store.ledger().add(owner, "我在上海上班", kind="city", supersede=True)
+        found = recalled(memory, "风筝是谁做的")
+        assert "我父亲亲手做的" in found
 
 
 def test_a_private_fact_does_not_take_the_place_of_one_that_may_be_shown(tmp_path: Path) -> None:

@@ -198,6 +198,11 @@ class Ledger:
                 connection.execute(_HISTORY, {"owner_key": digest(owner), "kind_key": digest(kind)})
             )
 
+    def noted_in(self, owner: str, sessions: Iterable[str]) -> list[Fact]:
+        """The owner's facts that were noted in these sessions, history included."""
+        keys = [digest(session) for session in sessions]
+        return self._select("owner_key = :owner_key AND source_key IN :some", keys, owner_key=digest(owner))
+
     def remove(self, owner: str, ids: Sequence[str]) -> tuple[int, ...]:
         """Erase facts; the rows that are gone. (:meth:`Store.wipe` then clears the files of them.)
 

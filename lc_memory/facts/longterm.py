@@ -20,6 +20,7 @@ from lc_memory.facts.collected import recorded
 from lc_memory.facts.keeping import Keeping, RunsLater, Source
 from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
 from lc_memory.facts.recall import CANDIDATES, LOCAL, Candidate, rank
+from lc_memory.facts.restated import restated
 from lc_memory.facts.texts import FACT, PRIVATE, TURN, fact_line, turn_line, turn_text
 from lc_memory.facts.vectors import Vectors
 from lc_memory.store import SessionKey, Turn
@@ -122,9 +123,15 @@ class LongTerm(Keeping):
             }
         memories = self._memories([*cosines, *hits])
         now = time.time()
+        memories = {
+            item: memory
+            for item, memory in memories.items()
+            if _holds(memory, owner, kinds, include_private, now)
+        }
+        spoken_for = restated(self._open().ledger(), owner, memories)
         candidates = []
         for item, memory in memories.items():
-            if not _holds(memory, owner, kinds, include_private, now) or leave_out(memory):
+            if item in spoken_for or leave_out(memory):
                 continue
             hit = hits.get(item)
             candidates.append(
