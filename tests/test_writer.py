@@ -1,4 +1,4 @@
-"""When notes are made: behind the conversation, each turn at most once, and no failure reaches a turn."""
+"""When notes are made: behind the conversation, each turn once, and no failure reaches a turn."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.context import collect_runs
 
 from lc_memory.background import Background
-from lc_memory.errors import MemoryInputError
+from lc_memory.errors import MemoryInputError, StoreError
 from lc_memory.facts import Fact
 from lc_memory.facts.kinds import NoteKind
+from lc_memory.facts.ledger import Ledger
 from lc_memory.facts.writer import NoteWriter
 from lc_memory.store import SessionKey, Store
 from tests.contracts.conftest import Home, home, postgres, postgres_url  # noqa: F401 - fixtures
@@ -112,6 +113,31 @@ def test_a_turn_is_read_once_across_restarts(store: Store) -> None:
         notes.finish()
         assert model.asked == [[f"preference=我喜欢第{i}种茶"]]
     assert [f.count for f in history(store, "preference")] == [1] * 5
+
+
+def test_notes_and_the_mark_that_their_turns_were_read_are_one_commit(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a crash between the two, whichever comes first: nothing is there, and nothing is lost."""
+    notes, background = writer(store, Extractor(), every=2)
+    add = Ledger.add
+    calls: list[str] = []
+
+    def failing(ledger: Ledger, owner: str, text: str, **more: Any) -> Fact:
+        calls.append(text)
+        if len(calls) == 2:
+            raise StoreError("the database went away")
+        return add(ledger, owner, text, **more)
+
+    monkeypatch.setattr(Ledger, "add", failing)
+    say(store, notes, "name=我叫小岚", "home=我住在成都")
+    background.wait()
+    assert calls == ["我叫小岚", "我住在成都"]
+    assert known(store) == []
+    assert len(store.backlog().pending("notes")) == 2
+    notes.finish()
+    assert known(store) == ["我叫小岚", "我住在成都"]
+    assert store.backlog().pending("notes") == []
 
 
 def test_a_fact_says_where_it_comes_from(store: Store) -> None:
@@ -235,6 +261,7 @@ def test_turns_that_no_answer_can_be_read_of_are_given_up(store: Store, caplog: 
         say(store, notes, f"preference=我喜欢第{i}种茶")
         background.wait()
     assert any("given up" in line for line in caplog.messages)
+    assert [told for told in notes.problems(KEY) if "no notes were made of 5 turns" in told]
     assert store.backlog().pending("notes") == []
     assert len(asked) == 6, "three tries, each with one to mend the answer"
 

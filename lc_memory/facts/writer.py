@@ -1,10 +1,10 @@
-"""When notes are made: behind the conversation, several turns at once, each turn at most once.
+"""When notes are made: behind the conversation, several turns at once, each turn once.
 
 A session's turns wait in the store (:class:`~lc_memory.store.backlog.Backlog`, job ``"notes"``) until there
 are ``every`` of them, or until the memory is flushed or closed. Then, in the background: the model is asked
-(nothing is changed yet), the turns are marked as done, which only one worker can, and the facts are written.
-A crash before the mark means that the turns are read again; one between mark and write, which is a matter of
-milliseconds, that their notes are lost. None is ever written twice.
+(nothing is changed yet), and in one commit the turns are marked as done, which only one worker can, and the
+facts are written. So a crash at any moment means that the turns are read again; no note is lost or written
+twice.
 
 A failure never reaches the conversation. The turns stay where they are and are tried again 1, 3, 7 … 31
 turns on. They are given up when they are a week old, or after three answers that could not be read and
@@ -79,6 +79,7 @@ class NoteWriter:
         self._waiting: dict[SessionKey, int] = {}  # turns that this process saved and has not read
         self._failures: dict[SessionKey, int] = {}
         self._skip: dict[SessionKey, int] = {}
+        self._given_up: dict[SessionKey, int] = {}  # turns
         self._reports: OrderedDict[SessionKey, MemoryNotes] = OrderedDict()
         self._looked_back = False
 
@@ -120,8 +121,13 @@ class NoteWriter:
 
     def problems(self, key: SessionKey) -> list[str]:
         """What does not work as it should, for people."""
-        failures = self._failures.get(key, 0)
-        return [f"the last {failures} tries to make notes of this session failed"] if failures else []
+        failures, lost = self._failures.get(key, 0), self._given_up.get(key, 0)
+        told = [f"the last {failures} tries to make notes of this session failed"] if failures else []
+        if lost:
+            told.append(
+                f"no notes were made of {lost} turns of this session, which were given up: the log says why"
+            )
+        return told
 
     # ------------------------------------------------------------ in the background
 
@@ -148,24 +154,28 @@ class NoteWriter:
             turns = _at_once(pending)
             try:
                 notes = self._extract([m for stored in turns for m in stored.turn.messages], {})
+                self._keep(key, turns, notes)
             except Exception as error:
                 if not self._failed(key, turns, error):
                     return False
-                notes = MemoryNotes()
+                backlog.advance("notes", turns)
             else:
                 self._failures.pop(key, None)
-            if backlog.advance("notes", turns):  # else another worker was first, or the session is gone
-                self._keep(key, turns, notes)
 
     def _failed(self, key: SessionKey, turns: Sequence[StoredTurn], error: Exception) -> bool:
         """Count a failure; True where these turns are given up."""
         failures = self._failures.get(key, 0) + 1
-        theirs = isinstance(error, NotesFailed) or getattr(error, "status_code", None) in _REFUSED
+        theirs = (
+            isinstance(error, (NotesFailed, MemoryInputError))
+            or getattr(error, "status_code", None) in _REFUSED
+        )
         old = turns[0].turn.created_at < time.time() - _GIVEN_UP
         given_up = old or (theirs and failures >= _TRIES)
         with self._guard:
             self._failures[key] = 0 if given_up else failures
             self._skip[key] = 0 if given_up else min(2**failures, 32) - 2
+            if given_up:
+                self._given_up[key] = self._given_up.get(key, 0) + len(turns)
         log.warning(
             "%s: no notes of %d turns (%s: %.200s); %s", key, len(turns), type(error).__name__, error,
             "they are given up" if given_up else "they are tried again later",
@@ -173,10 +183,14 @@ class NoteWriter:
         return given_up
 
     def _keep(self, key: SessionKey, turns: Sequence[StoredTurn], notes: MemoryNotes) -> None:
+        """Write the notes, and in the same commit that the turns were read."""
         from_turn = [stored for stored in turns for _ in stored.turn.messages]
-        ledger = self._store().ledger()
-        for note in notes.notes:
-            write_note(ledger, key, note, self._kinds[note.kind], from_turn[note.message])
+        store = self._store()
+        with store.transaction():
+            if not store.backlog().advance("notes", turns):
+                return  # another worker was first, or the session is gone
+            for note in notes.notes:
+                write_note(store.ledger(), key, note, self._kinds[note.kind], from_turn[note.message])
         if notes.notes:
             self._written()
         with self._guard:

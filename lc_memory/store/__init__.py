@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -176,6 +177,11 @@ class Store(Protocol):
         for this, and other writers wait meanwhile (7 s for 0.5 GB of SQLite): whoever erases a lot does it
         with ``wipe=False`` and wipes once at the end.
         """
+        ...
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """What this thread writes inside, to ledger and backlog, is committed together at the end of the
+        block, or not at all where the block raises. Others may have to wait meanwhile."""
         ...
 
     def ledger(self) -> Ledger:

@@ -68,8 +68,8 @@ class Backlog:
         """Mark turns as done that :meth:`pending` gave.
 
         False, and nothing marked, where another worker did some of them first or a session is gone.
-        Called before the work it makes sure that a turn is done at most once, called after it, at
-        least once.
+        Called after the work it makes sure that a turn is done at least once; in one
+        :meth:`~lc_memory.store.Store.transaction` with it, exactly once.
         """
         spans: dict[int, tuple[int, int]] = {}
         for stored in turns:
@@ -77,11 +77,11 @@ class Backlog:
             spans[stored.session_row] = min(first, stored.turn.seq), max(last, stored.turn.seq)
         mark = _MARK[job]
         move = text(f"UPDATE lcm_sessions SET {mark} = :last WHERE id = :session AND {mark} = :before")
-        with self._database.write() as connection:
+        with self._database.write() as connection, connection.begin_nested() as marked:
             for session, (first, last) in sorted(spans.items()):
                 moved = connection.execute(move, {"last": last, "session": session, "before": first - 1})
                 if not moved.rowcount:
-                    connection.rollback()
+                    marked.rollback()
                     return False
         return True
 

@@ -49,6 +49,7 @@ class Database:
         self._sqlite = engine.dialect.name == "sqlite"
         self._reader = engine if self._sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writer = threading.Lock()
+        self._mine = threading.local()  # .connection: of the transaction that this thread is in
         weakref.finalize(self, engine.dispose)  # also at the program's end, for those who do not close it
         # A child must not use its parent's connections, nor may it close them. So none is open at the
         # moment of a fork. (What lies in memory alone is the child's own copy.)
@@ -67,13 +68,32 @@ class Database:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection for reading: each statement by itself sees one state of the database."""
+        """A connection for reading: each statement by itself sees one state of the database. Inside a
+        :meth:`write` of this thread it is that transaction's."""
+        joined: Connection | None = getattr(self._mine, "connection", None)
+        if joined is not None:
+            yield joined
+            return
         with self._gate, self._errors(), self._reader.connect() as connection:
             yield connection
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction, committed at the end of the block and rolled back where the block raises."""
+        """A transaction, committed at the end of the block and rolled back where the block raises. Inside
+        another one of this thread it is part of that."""
+        joined: Connection | None = getattr(self._mine, "connection", None)
+        if joined is not None:
+            yield joined
+            return
+        with self._begun() as connection:
+            self._mine.connection = connection
+            try:
+                yield connection
+            finally:
+                self._mine.connection = None
+
+    @contextlib.contextmanager
+    def _begun(self) -> Iterator[Connection]:
         with self._gate, self._errors():
             if not self._sqlite:
                 with self._engine.begin() as connection:

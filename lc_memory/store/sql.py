@@ -12,6 +12,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -230,6 +231,9 @@ class SqlStore:
         with self.database.write() as connection:
             compact_words(connection)
         return self.database.wipe()
+
+    def transaction(self) -> AbstractContextManager[object]:
+        return self.database.write()
 
     def ledger(self) -> Ledger:
         return Ledger(self.database)

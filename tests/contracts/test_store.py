@@ -499,3 +499,56 @@ def test_importing_the_store_does_not_import_its_databases() -> None:
 def test_a_url_of_another_database_is_refused_with_those_that_work(url: str) -> None:
     with pytest.raises(MemoryInputError, match="postgresql://|not a database URL"):
         open_store(url)
+
+
+# Several changes as one
+
+
+def test_what_a_transaction_writes_is_there_together_or_not_at_all(store: Store) -> None:
+    store.append(KEY, say("1"))
+    store.append(KEY, say("2"))
+    turns = store.backlog().pending("notes")
+
+    def stopped_halfway() -> None:
+        with store.transaction():
+            store.ledger().add(KEY.owner, "I like tea")
+            assert store.backlog().advance("notes", turns)
+            assert len(store.ledger().current(KEY.owner)) == 1, "its own reads see it"
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        stopped_halfway()
+    assert store.ledger().current(KEY.owner) == []
+    assert len(store.backlog().pending("notes")) == 2
+    with store.transaction():
+        store.ledger().add(KEY.owner, "I like tea")
+        store.ledger().add(KEY.owner, "I like milk")
+        assert store.backlog().advance("notes", turns)
+    assert len(store.ledger().current(KEY.owner)) == 2
+    assert store.backlog().pending("notes") == []
+
+
+def test_an_advance_that_comes_too_late_undoes_nothing_else_of_its_transaction(store: Store) -> None:
+    store.append(KEY, say("1"))
+    turns = store.backlog().pending("notes")
+    assert store.backlog().advance("notes", turns)
+    with store.transaction():
+        store.ledger().add(KEY.owner, "I like tea")
+        assert not store.backlog().advance("notes", turns)
+    assert len(store.ledger().current(KEY.owner)) == 1
+
+
+def test_a_transaction_is_that_of_its_thread_alone(home: Home) -> None:
+    store = home.open()
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(len(store.ledger().current(KEY.owner)))
+
+    with store.transaction():
+        store.ledger().add(KEY.owner, "I like tea")
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    look()
+    assert seen == [0, 1]
