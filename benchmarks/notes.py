@@ -69,7 +69,13 @@ def main() -> None:
     random.Random(7).shuffle(rows)
     rows = sorted(rows[: args.rows], key=lambda row: row.lang)  # a conversation is in one language
     if args.url:
-        where = {"base_url": args.url, "api_key": "k", "model": args.model, "profile": args.profile}
+        where = {
+            "base_url": args.url,
+            "api_key": "k",
+            "model": args.model,
+            "profile": args.profile,
+            "max_tokens": 800,
+        }
         model = chat_model(**where, temperature=0)
         outcome = measure(rows, model, args.at_once)
         print(f"{len(rows)} turns, {args.at_once} a call: {outcome}")

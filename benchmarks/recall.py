@@ -34,6 +34,7 @@ from sqlalchemy import Connection, create_engine
 from benchmarks.recall_sets import Corpus, excerpts, locomo, madial
 from lc_memory.facts import lexical, recall
 from lc_memory.facts.lexical_sql import DatabaseLexicalIndex, create_lexical
+from lc_memory.facts.phatic import is_phatic
 from lc_memory.models.embeddings import embeddings
 from tests.data import data_dir
 
@@ -69,6 +70,8 @@ def ours(corpus: Corpus, connection: Connection, asked: Callable[[str], list[flo
     index.add(connection, owner, items)
 
     def answer(question: str, k: int) -> list[int]:
+        if is_phatic(question):
+            return []
         n = min(recall.CANDIDATES, len(corpus.texts))
         near = made.query(query_embeddings=[asked(question)], n_results=n, include=["distances"])
         cosine = {id_: 1 - d for id_, d in zip(near["ids"][0], near["distances"][0], strict=True)}

@@ -146,6 +146,28 @@ def test_nothing_relevant_gives_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "message", ["好的", "好的，谢谢！", "嗯嗯，继续", "哈哈哈", "早上好呀", "OK, thanks a lot", "That’s great!", "👍", "…？"]
+)
+def test_a_message_that_says_nothing_recalls_nothing_though_its_words_were_said(
+    tmp_path: Path, message: str
+) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        for answer in ("好的", "That's great, thanks a lot"):
+            say(memory, f"{message} 我的车位在B2层17号", answer)
+        memory.flush()
+        assert lines(memory, message) == []
+        assert len(lines(memory, f"{message} 我的车位在几层")) > 0
+
+
+@pytest.mark.parametrize("message", ["我是谁", "Who am I?", "what's my name", "是什么来着，我的名字"])
+def test_a_question_of_few_words_is_no_small_talk(tmp_path: Path, message: str) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        memory.remember("我的名字叫王小明，别人叫我小明", user_id="u1")
+        memory.remember("My name is Wang Xiaoming, I am Ming to my friends", user_id="u1")
+        assert len(lines(memory, message)) > 0
+
+
+@pytest.mark.parametrize(
     ("question", "fact"),
     [
         ("我平时做什么运动？", "我喜欢打篮球"),

@@ -19,6 +19,7 @@ from lc_memory.facts import Fact, items
 from lc_memory.facts.collected import recorded
 from lc_memory.facts.keeping import Keeping, RunsLater, Source
 from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
+from lc_memory.facts.phatic import is_phatic
 from lc_memory.facts.recall import CANDIDATES, LOCAL, Candidate, rank
 from lc_memory.facts.restated import restated
 from lc_memory.facts.texts import FACT, PRIVATE, TURN, fact_line, turn_line, turn_text
@@ -94,7 +95,8 @@ class LongTerm(Keeping):
         leave_out: Callable[[Fact | StoredTurn], bool] = lambda memory: False,
         spare: int = 0,
     ) -> list[Found]:
-        """At most ``k`` of the owner's memories that bear on the question, best first.
+        """At most ``k`` of the owner's memories that bear on the question, best first; none for a message
+        that says nothing by itself.
 
         ``kinds``: facts of these kinds only. ``spare``: about how many will be left out.
         EmbeddingMismatchError where the index is of another embedding; whatever else is wrong with it leaves
@@ -103,7 +105,7 @@ class LongTerm(Keeping):
         asked = [s for s in self._sources if sources is None or s in sources]
         if kinds is not None:
             asked = [s for s in asked if s == "facts"]
-        if not asked or k < 1 or not query.strip() or (kinds is not None and not kinds):
+        if not asked or k < 1 or is_phatic(query) or (kinds is not None and not kinds):
             return []
         self._indexer().facts(wait=False)
         owned = self._owned(owner)
