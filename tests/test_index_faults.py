@@ -420,7 +420,7 @@ memory.close()
 def test_a_full_disk_is_told_and_chroma_is_not_asked_to_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lc_memory.facts.chroma._ROOM", 2**62)
+    monkeypatch.setattr("lc_memory.facts.chroma_folder._ROOM", 2**62)
     memory = opened(tmp_path / "m")
     with pytest.warns(RuntimeWarning, match="disk has"):
         memory.remember("我喜欢打篮球", user_id="u1")

@@ -15,7 +15,7 @@ from typing import Any
 
 from lc_memory.errors import FactIndexError, MemoryInputError
 from lc_memory.facts import Fact
-from lc_memory.facts.chroma import _settings
+from lc_memory.facts.chroma_base import settings
 from lc_memory.facts.mending import Progress
 from lc_memory.store.sql import SqlStore
 
@@ -73,7 +73,7 @@ def _facts(folder: Path, collection: str) -> tuple[int, Iterator[list[_Old]]]:
     import chromadb
 
     try:
-        client = chromadb.PersistentClient(str(folder), settings=_settings())
+        client = chromadb.PersistentClient(str(folder), settings=settings())
         names = [found.name for found in client.list_collections()]
         if collection not in names:
             raise MemoryInputError(

@@ -70,7 +70,7 @@ class VectorIndex:
     """One collection, open. Made by :func:`open_index`. Safe to use from several threads.
 
     Errors: EmbeddingUnavailableError and EmbeddingMismatchError for the embedding,
-    :class:`~lc_memory.facts.chroma.LostIndexError` where files are broken or gone, else FactIndexError.
+    :class:`~lc_memory.facts.chroma_base.LostIndexError` where files are broken or gone, else FactIndexError.
     """
 
     def __init__(self, home: ChromaHome, embedding: Embeddings, about: Collected) -> None:
