@@ -77,7 +77,12 @@ def main() -> None:
             "max_tokens": 800,
         }
         model = chat_model(**where, temperature=0)
-        outcome = measure(rows, model, args.at_once)
+        outcome = measure(
+            rows,
+            model,
+            args.at_once,
+            lambda done, so_far: print(f"{done} turns, {so_far}", file=sys.stderr, flush=True),
+        )
         print(f"{len(rows)} turns, {args.at_once} a call: {outcome}")
         for name in ("junk", "missed") if args.show else ():
             print(name, *getattr(outcome, name), sep="\n  ")

@@ -114,8 +114,13 @@ def _share(part: int, whole: int) -> str:
     return f"{part}/{whole}" + (f" {part / whole:.0%}" if whole else "")
 
 
-def measure(rows: Sequence[Row], model: Any, at_once: int = 1) -> Outcome:
-    """Run the write filter over the rows, ``at_once`` turns a call."""
+def measure(
+    rows: Sequence[Row],
+    model: Any,
+    at_once: int = 1,
+    seen: Callable[[int, Outcome], None] = lambda done, so_far: None,
+) -> Outcome:
+    """Run the write filter over the rows, ``at_once`` turns a call. ``seen`` is told how far it is."""
     filter_ = notes_from(model)
     out = Outcome()
     for start in range(0, len(rows), at_once):
@@ -127,6 +132,7 @@ def measure(rows: Sequence[Row], model: Any, at_once: int = 1) -> Outcome:
             out.failed += 1
             notes = MemoryNotes()
         _count(out, some, notes)
+        seen(start + len(some), out)
     return out
 
 
