@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
+import itertools
 import random
 import resource
 import shutil
@@ -64,7 +65,7 @@ SYLLABLES = [
 ]
 WORDS = [f"{a}{b}{c}n" for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES][::-1]
 random.Random(1).shuffle(WORDS)
-FREQUENCIES = [1 / rank for rank in range(3, len(WORDS) + 3)]
+FREQUENCIES = list(itertools.accumulate(1 / rank for rank in range(3, len(WORDS) + 3)))
 IN_A_SENTENCE = 10
 COMPARED = 100_000
 
@@ -90,7 +91,7 @@ class Drawn(Embeddings):
 
 def text_of(user: int, n: int) -> str:
     draw = random.Random(user * 1_000_003 + n)
-    return f"{' '.join(draw.choices(WORDS, FREQUENCIES, k=IN_A_SENTENCE))} {n} u{user}"
+    return f"{' '.join(draw.choices(WORDS, cum_weights=FREQUENCIES, k=IN_A_SENTENCE))} {n} u{user}"
 
 
 def write(database: Any, user: int, numbers: range) -> None:
@@ -155,7 +156,7 @@ def filled(folder: Path, users: int, each: int) -> Memory:
         if user % 10 == 9 or user == users - 1:
             before = done
             began = time.perf_counter()
-            longterm.catch_up()
+            longterm._indexer().facts()
             indexing += time.perf_counter() - began
             done = (user + 1) * each
             if before < COMPARED <= done:
@@ -178,7 +179,9 @@ def filled(folder: Path, users: int, each: int) -> Memory:
 def truly_nearest(user: int, each: int, questions: list[str], n: int) -> list[set[str]]:
     """The texts of the ``n`` nearest of a user's memories to each question."""
     texts = [text_of(user, i) for i in range(each)]
-    vectors = np.array(Drawn().embed_documents(texts), dtype=np.float32)
+    vectors = np.empty((each, SIZE), dtype=np.float32)
+    for i, text in enumerate(texts):
+        vectors[i] = Drawn().embed_query(text)
     asked = np.array([Drawn().embed_query(q) for q in questions], dtype=np.float32)
     return [{texts[i] for i in row} for row in np.argsort(-(asked @ vectors.T), axis=1)[:, :n]]
 
@@ -202,7 +205,8 @@ def measure(users: int, each: int, queries: int, checked: int, embedding_ms: flo
         store: Any = memory._stored("").store
         draw = random.Random(7)
         asked = [
-            (draw.randrange(users), " ".join(draw.choices(WORDS, FREQUENCIES, k=4))) for _ in range(queries)
+            (draw.randrange(users), " ".join(draw.choices(WORDS, cum_weights=FREQUENCIES, k=4)))
+            for _ in range(queries)
         ]
         embed = Drawn().embed_query
         for user, question in asked[:3]:
@@ -224,6 +228,7 @@ def measure(users: int, each: int, queries: int, checked: int, embedding_ms: flo
             f"  recall                       p50 {ours[0]:7.1f} ms   p95 {ours[1]:7.1f} ms   "
             f"+ one embedding {embedding_ms - drawn_ms:.1f} ms; target <= {target:.1f} ms"
         )
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         hit = same = 0
         for user in sorted({u for u, _ in asked})[:20]:
             questions = [q for u, q in asked if u == user][:20]
@@ -251,7 +256,6 @@ def measure(users: int, each: int, queries: int, checked: int, embedding_ms: flo
             name: sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) / 2**20
             for name, path in (("all", folder), ("chroma", folder / "chroma"))
         }
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"  disk {disk['all']:.0f} MB (vectors {disk['chroma']:.0f} MB); memory {peak:.0f} MB at most")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

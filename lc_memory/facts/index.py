@@ -27,11 +27,15 @@ from lc_memory.store.text import digest
 
 if TYPE_CHECKING:
     from chromadb import Collection
+    from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from langchain_core.documents import Document
 
 BATCH = 256
 """So many texts are embedded and written at once; far below Chroma's own limit (5,461 entries a call)."""
 
+_HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 200}
+# With Chroma's own 100 a search misses a tenth of the truly nearest among 40,000, with 200 half of that, for a
+# few ms more (benchmarks/recall_scale.py).
 _WIDEST = 256  # entries that a search reads and throws away rather than filter; see nearest()
 _SPARE = 1.3
 _T = TypeVar("_T")
@@ -89,7 +93,7 @@ class VectorIndex:
                 self._collection: Collection = client.get_or_create_collection(
                     self.about.collection,
                     embedding_function=None,
-                    configuration={"hnsw": {"space": "cosine"}},
+                    configuration={"hnsw": _HNSW},
                     metadata={"embedding": self.about.fingerprint},
                 )
                 self._entries = self._collection.count()
@@ -98,7 +102,7 @@ class VectorIndex:
                     self.about.collection,
                     self._embedding,
                     client=client,
-                    collection_configuration={"hnsw": {"space": "cosine"}},
+                    collection_configuration={"hnsw": _HNSW},
                 )
         except BaseException:
             self.home.close()

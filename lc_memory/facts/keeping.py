@@ -127,11 +127,11 @@ class Keeping:
     def catch_up(self, *, progress: Progress | None = None) -> None:
         """Index now what is still to be indexed. Raises what is in the way."""
         store, follower = self._open(), self._indexer()
-        total = store.ledger().counts().unindexed
+        total = store.ledger().count_unindexed()
         while True:
             follower.facts(wait=False)
             follower.listed(anyway=True)
-            left = store.ledger().counts().unindexed
+            left = store.ledger().count_unindexed()
             if progress is not None:
                 progress(total - left, total)
             if not left:

@@ -35,6 +35,7 @@ _BY_ID = sql(_SELECT + "owner_key = :owner_key AND fact_key = :fact_key")
 _SAME = sql(_SELECT + "owner_key = :owner_key AND same_key = :same_key AND superseded_by IS NULL")
 _HISTORY = sql(_SELECT + "owner_key = :owner_key AND kind_key = :kind_key ORDER BY id")
 _UNINDEXED = sql(_SELECT + "indexed = 0 ORDER BY id LIMIT :limit")
+_LEFT = sql("SELECT COUNT(*) FROM lcm_facts WHERE indexed = 0")
 _ITERATE = sql(_SELECT + "id > :after ORDER BY id LIMIT :limit")
 
 _COLUMNS = (
@@ -223,6 +224,11 @@ class Ledger:
         """Facts that the index does not have as they are; superseded ones among them are to leave it."""
         with self._database.read() as connection:
             return _facts(connection.execute(_UNINDEXED, {"limit": limit}))
+
+    def count_unindexed(self) -> int:
+        """How many :meth:`unindexed` facts there are. Cheap, unlike :meth:`counts`."""
+        with self._database.read() as connection:
+            return int(connection.execute(_LEFT).scalar_one())
 
     def mark_indexed(self, facts: Iterable[Fact]) -> None:
         """The index has these facts now. One that changed since it was read stays unindexed."""
