@@ -34,8 +34,8 @@ BATCH = 256
 """So many texts are embedded and written at once; far below Chroma's own limit (5,461 entries a call)."""
 
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 200}
-# With Chroma's own 100 a search misses a tenth of the truly nearest among 40,000, with 200 half of that, for a
-# few ms more (benchmarks/recall_scale.py).
+# With Chroma's own 100 a search misses a tenth of the truly nearest among 40,000, with 200 half of that, for
+# a few ms more (benchmarks/recall_scale.py).
 _WIDEST = 256  # entries that a search reads and throws away rather than filter; see nearest()
 _SPARE = 1.3
 _T = TypeVar("_T")
