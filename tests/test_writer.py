@@ -28,7 +28,7 @@ PHONE = "13926548710"
 
 
 class Extractor:
-    """A model that proposes each line that holds ``=`` as a note: kind=what was said."""
+    """A model that proposes each line that holds ``；`` as a note: kind；what was said."""
 
     def __init__(self, fails: int = 0) -> None:
         self.asked: list[list[str]] = []
@@ -45,7 +45,7 @@ class Extractor:
         if self.fails:
             self.fails -= 1
             raise ConnectionError("the service is away")
-        pairs = [line.split("=", 1) for line in lines if "=" in line]
+        pairs = [line.split("；", 1) for line in lines if "；" in line]
         notes = [{"kind": k, "subject": "", "content": v, "quote": v} for k, v in pairs]
         return AIMessage(json.dumps({"notes": notes}))
 
@@ -62,7 +62,7 @@ def writer(store: Store, model: Callable[[Any], AIMessage], **options: Any) -> t
 
 def say(store: Store, notes: NoteWriter | None, *texts: str, key: SessionKey = KEY, when: float | None = None) -> None:
     for text in texts:
-        turn = [{"role": "user", "content": text}, {"role": "assistant", "content": "preference=我说的"}]
+        turn = [{"role": "user", "content": text}, {"role": "assistant", "content": "preference；我说的"}]
         store.append(key, turn, created_at=when)
         if notes is not None:
             notes.saved(key)
@@ -79,12 +79,12 @@ def history(store: Store, kind: str) -> list[Fact]:
 def test_turns_are_read_when_there_are_enough_of_them(store: Store) -> None:
     model = Extractor()
     notes, background = writer(store, model, every=3)
-    say(store, notes, "一", "name=我叫小岚")
+    say(store, notes, "一", "name；我叫小岚")
     background.wait()
     assert model.asked == []
     say(store, notes, "三")
     background.wait()
-    assert model.asked == [["一", "name=我叫小岚", "三"]]
+    assert model.asked == [["一", "name；我叫小岚", "三"]]
     assert known(store) == ["我叫小岚"]
     say(store, notes, "四")
     background.wait()
@@ -94,11 +94,11 @@ def test_turns_are_read_when_there_are_enough_of_them(store: Store) -> None:
 def test_what_is_left_is_read_at_the_end(store: Store) -> None:
     model = Extractor()
     notes, background = writer(store, model, every=10)
-    say(store, notes, "name=我叫小岚")
-    say(store, notes, "home=我住在成都", key=SessionKey("s2", "u1"))
+    say(store, notes, "name；我叫小岚")
+    say(store, notes, "home；我住在成都", key=SessionKey("s2", "u1"))
     background.wait()
     notes.finish()
-    assert model.asked == [["name=我叫小岚"], ["home=我住在成都"]]
+    assert model.asked == [["name；我叫小岚"], ["home；我住在成都"]]
     assert known(store) == ["我叫小岚", "我住在成都"]
     notes.finish()
     assert len(model.asked) == 2
@@ -108,10 +108,10 @@ def test_a_turn_is_read_once_across_restarts(store: Store) -> None:
     for i in range(5):
         model = Extractor()
         notes, background = writer(store, model, every=2)
-        say(store, notes, f"preference=我喜欢第{i}种茶")
+        say(store, notes, f"preference；我喜欢第{i}种茶")
         background.wait()
         notes.finish()
-        assert model.asked == [[f"preference=我喜欢第{i}种茶"]]
+        assert model.asked == [[f"preference；我喜欢第{i}种茶"]]
     assert [f.count for f in history(store, "preference")] == [1] * 5
 
 
@@ -130,7 +130,7 @@ def test_notes_and_the_mark_that_their_turns_were_read_are_one_commit(
         return add(ledger, owner, text, **more)
 
     monkeypatch.setattr(Ledger, "add", failing)
-    say(store, notes, "name=我叫小岚", "home=我住在成都")
+    say(store, notes, "name；我叫小岚", "home；我住在成都")
     background.wait()
     assert calls == ["我叫小岚", "我住在成都"]
     assert known(store) == []
@@ -142,11 +142,11 @@ def test_notes_and_the_mark_that_their_turns_were_read_are_one_commit(
 
 def test_a_fact_says_where_it_comes_from(store: Store) -> None:
     notes, _ = writer(store, Extractor(), every=9)
-    say(store, notes, "你好呀", "name=大家好，我叫小岚", when=1_700_000_000.0)
+    say(store, notes, "你好呀", "name；大家好，我叫小岚", when=1_700_000_000.0)
     notes.finish()
     (fact,) = history(store, "name")
     turn = list(store.turns(KEY))[1]
-    assert fact.source == {"session": "s1", "turn": turn.turn_id, "quote": "name=大家好，我叫小岚"}
+    assert fact.source == {"session": "s1", "turn": turn.turn_id, "quote": "大家好，我叫小岚"}
     assert fact.noted_at == turn.created_at
     assert fact.core, "there is one truth of this kind: it stands in every prompt"
 
@@ -156,9 +156,9 @@ def test_a_fact_says_where_it_comes_from(store: Store) -> None:
 
 def test_the_newer_takes_the_place_of_the_older_which_stays_as_history(store: Store) -> None:
     notes, _ = writer(store, Extractor(), every=9)
-    say(store, notes, "work=我在A公司工作", when=1_700_000_000.0)
+    say(store, notes, "work；我在A公司工作", when=1_700_000_000.0)
     notes.finish()
-    say(store, notes, "work=我现在在B公司上班", when=1_700_900_000.0)
+    say(store, notes, "work；我现在在B公司上班", when=1_700_900_000.0)
     notes.finish()
     assert known(store) == ["我现在在B公司上班"]
     old, new = history(store, "work")
@@ -167,7 +167,7 @@ def test_the_newer_takes_the_place_of_the_older_which_stays_as_history(store: St
 
 def test_both_in_one_reading_leave_the_last_too(store: Store) -> None:
     notes, _ = writer(store, Extractor(), every=9)
-    say(store, notes, "work=我在A公司工作", "work=我现在在B公司上班")
+    say(store, notes, "work；我在A公司工作", "work；我现在在B公司上班")
     notes.finish()
     assert known(store) == ["我现在在B公司上班"]
 
@@ -183,7 +183,7 @@ def test_loving_and_then_hating_leaves_the_last_word_and_other_likings_alone(
     store: Store, first: str, then: str, other: str
 ) -> None:
     notes, _ = writer(store, Extractor(), every=9)
-    say(store, notes, f"preference={first}", f"preference={other}", f"preference={then}")
+    say(store, notes, f"preference；{first}", f"preference；{other}", f"preference；{then}")
     notes.finish()
     assert known(store) == [other, then]
 
@@ -191,14 +191,14 @@ def test_loving_and_then_hating_leaves_the_last_word_and_other_likings_alone(
 def test_the_same_fifty_times_is_one_fact_with_a_count(store: Store) -> None:
     notes, background = writer(store, Extractor(), every=5)
     for _ in range(10):
-        say(store, notes, *["preference=我喜欢打篮球"] * 5)
+        say(store, notes, *["preference；我喜欢打篮球"] * 5)
         background.wait()
     notes.finish()
     (fact,) = history(store, "preference")
     # Within one reading it is one note; ten readings say it ten times.
     assert (fact.text, fact.count) == ("我喜欢打篮球", 10)
     for _ in range(40):
-        say(store, notes, "preference=我喜欢打篮球")
+        say(store, notes, "preference；我喜欢打篮球")
         background.wait()
         notes.finish()
     (fact,) = history(store, "preference")
@@ -207,7 +207,7 @@ def test_the_same_fifty_times_is_one_fact_with_a_count(store: Store) -> None:
 
 def test_what_was_said_long_ago_does_not_replace_what_is_known_since(store: Store) -> None:
     notes, _ = writer(store, Extractor(), every=9)
-    say(store, notes, "budget=预算40万", when=1_700_000_000.0)
+    say(store, notes, "budget；预算40万", when=1_700_000_000.0)
     store.ledger().add(KEY.owner, "预算50万", kind="budget", noted_at=1_700_000_500.0, supersede=True)
     notes.finish()
     assert known(store) == ["预算50万"]
@@ -216,7 +216,7 @@ def test_what_was_said_long_ago_does_not_replace_what_is_known_since(store: Stor
 def test_a_kind_may_expire(store: Store) -> None:
     kinds = [NoteKind("plan", several=True, days=30)]
     notes, _ = writer(store, Extractor(), every=9, kinds=kinds)
-    say(store, notes, "plan=我决定考驾照", when=1_700_000_000.0)
+    say(store, notes, "plan；我决定考驾照", when=1_700_000_000.0)
     notes.finish()
     (fact,) = history(store, "plan")
     assert fact.expires_at == 1_700_000_000.0 + 30 * 86400
@@ -231,7 +231,7 @@ def test_a_failure_is_tried_again_and_the_turns_are_not_lost(store: Store, caplo
     model = Extractor(fails=2)
     notes, background = writer(store, model, every=1)
     for i in range(12):
-        say(store, notes, f"preference=我喜欢第{i}种茶")
+        say(store, notes, f"preference；我喜欢第{i}种茶")
         background.wait()
     assert len(known(store)) == 12
     assert len([line for line in caplog.messages if "tried again later" in line]) == 2
@@ -242,7 +242,7 @@ def test_a_service_that_stays_away_is_asked_ever_more_rarely_and_loses_nothing(s
     model = Extractor(fails=8)
     notes, background = writer(store, model, every=1)
     for i in range(150):
-        say(store, notes, f"preference=我喜欢第{i}种茶")
+        say(store, notes, f"preference；我喜欢第{i}种茶")
         background.wait()
     assert model.fails == 0
     notes.finish()
@@ -258,7 +258,7 @@ def test_turns_that_no_answer_can_be_read_of_are_given_up(store: Store, caplog: 
 
     notes, background = writer(store, babbling, every=1)
     for i in range(5):
-        say(store, notes, f"preference=我喜欢第{i}种茶")
+        say(store, notes, f"preference；我喜欢第{i}种茶")
         background.wait()
     assert any("given up" in line for line in caplog.messages)
     assert [told for told in notes.problems(KEY) if "no notes were made of 5 turns" in told]
@@ -269,7 +269,7 @@ def test_turns_that_no_answer_can_be_read_of_are_given_up(store: Store, caplog: 
 def test_old_turns_are_not_tried_again_for_ever(store: Store) -> None:
     model = Extractor(fails=1)
     notes, background = writer(store, model, every=1)
-    say(store, notes, "name=我叫小岚", when=time.time() - 30 * 86400)
+    say(store, notes, "name；我叫小岚", when=time.time() - 30 * 86400)
     background.wait()
     notes.finish()
     assert store.backlog().pending("notes") == []
@@ -279,7 +279,7 @@ def test_at_the_end_a_service_that_is_down_is_asked_once(store: Store) -> None:
     model = Extractor(fails=10**6)
     notes, _ = writer(store, model, every=50)
     for i in range(20):
-        say(store, notes, "name=我叫小岚", key=SessionKey(f"s{i}", "u1"))
+        say(store, notes, "name；我叫小岚", key=SessionKey(f"s{i}", "u1"))
     notes.finish()
     assert len(model.asked) == 1
 
@@ -287,7 +287,7 @@ def test_at_the_end_a_service_that_is_down_is_asked_once(store: Store) -> None:
 def test_nothing_private_and_no_words_reach_the_log(store: Store, caplog: Any) -> None:
     caplog.set_level(logging.DEBUG)
     notes, _ = writer(store, Extractor(), every=50)
-    say(store, notes, f"work=我的电话是{PHONE}", "name=我叫小岚", "plan=我可能去读书")
+    say(store, notes, f"work；我的电话是{PHONE}", "name；我叫小岚", "plan；我可能去读书")
     notes.finish()
     said = "\n".join(caplog.messages)
     assert "1 notes kept, 2 dropped" in said
@@ -303,7 +303,7 @@ def test_nothing_private_and_no_words_reach_the_log(store: Store, caplog: Any) -
 
 def test_nothing_private_stands_in_a_trace(store: Store) -> None:
     notes, _ = writer(store, Extractor(), every=50)
-    say(store, notes, f"work=我的电话是{PHONE}", "name=我叫小岚")
+    say(store, notes, f"work；我的电话是{PHONE}", "name；我叫小岚")
     with collect_runs() as runs:
         notes.finish()
     traced = "\n".join(f"{run.name} {run.inputs} {run.outputs}" for run in runs.traced_runs)
@@ -320,7 +320,7 @@ def test_two_workers_read_a_turn_but_once(store: Store, home: Home) -> None:  # 
     slow.hold = threading.Event()
     one, background = writer(store, slow, every=1)
     two, _ = writer(other_store, quick, every=50)
-    say(store, one, "preference=我喜欢打篮球")
+    say(store, one, "preference；我喜欢打篮球")
     assert slow.holding.wait(60)
     two.saved(KEY)
     two.finish()
@@ -334,7 +334,7 @@ def test_notes_of_a_session_that_was_forgotten_meanwhile_are_not_written(store: 
     model = Extractor()
     model.hold = threading.Event()
     notes, background = writer(store, model, every=1)
-    say(store, notes, "name=我叫小岚")
+    say(store, notes, "name；我叫小岚")
     assert model.holding.wait(60)
     store.forget(user_id="u1")
     model.hold.set()
@@ -346,7 +346,7 @@ def test_saving_a_turn_does_not_wait_for_the_model(store: Store) -> None:
     model = Extractor()
     model.hold = threading.Event()
     notes, background = writer(store, model, every=1)
-    say(store, notes, "name=我叫小岚", "home=我住在成都", "work=我开面馆")
+    say(store, notes, "name；我叫小岚", "home；我住在成都", "work；我开面馆")
     assert model.holding.wait(60)
     model.hold.set()
     background.wait()
@@ -356,21 +356,21 @@ def test_saving_a_turn_does_not_wait_for_the_model(store: Store) -> None:
 
 def test_what_a_process_left_behind_is_taken_up_by_the_next(store: Store) -> None:
     left = SessionKey("left", "u1")
-    say(store, None, "name=我叫小岚", key=left, when=time.time() - 3600)
-    say(store, None, "work=我开面馆", key=SessionKey("long ago", "u1"), when=time.time() - 30 * 86400)
-    say(store, None, "home=我住在成都", key=SessionKey("busy", "u1"))  # somebody else's, about to be read
+    say(store, None, "name；我叫小岚", key=left, when=time.time() - 3600)
+    say(store, None, "work；我开面馆", key=SessionKey("long ago", "u1"), when=time.time() - 30 * 86400)
+    say(store, None, "home；我住在成都", key=SessionKey("busy", "u1"))  # somebody else's, about to be read
     model = Extractor()
     notes, background = writer(store, model, every=50)
     say(store, notes, "你好呀")
     background.wait()
-    assert model.asked == [["name=我叫小岚"]]
+    assert model.asked == [["name；我叫小岚"]]
     assert known(store) == ["我叫小岚"]
 
 
 def test_a_long_history_is_read_in_parts(store: Store) -> None:
     model = Extractor()
     notes, background = writer(store, model, every=5)
-    say(store, None, *(f"preference=我喜欢第{i}种茶" for i in range(50)))
+    say(store, None, *(f"preference；我喜欢第{i}种茶" for i in range(50)))
     say(store, None, "长" * 9000, "长" * 9000)
     notes.saved(KEY)
     background.wait()
@@ -383,7 +383,7 @@ def test_a_long_history_is_read_in_parts(store: Store) -> None:
 def test_facts_belong_to_the_session_where_no_user_is_named(store: Store) -> None:
     nobody = SessionKey("s9")
     notes, _ = writer(store, Extractor(), every=9)
-    say(store, notes, "name=我叫小岚", key=nobody)
+    say(store, notes, "name；我叫小岚", key=nobody)
     notes.finish()
     assert known(store, nobody.owner) == ["我叫小岚"]
     assert known(store) == []

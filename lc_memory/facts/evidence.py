@@ -2,8 +2,9 @@
 
 A note is taken only with words of the user that bear it (its *quote*). They are widened to the whole clause,
 so that a "not", a "my friend" or an "if" in front of them cannot be left out. What is kept is the note's own
-wording where it says no more than the clause, word for word and in the same order; otherwise the clause.
-So nothing can be kept that the user did not say.
+wording where it says no more and no less: the words of whole clauses, in their order, but for fillers.
+Otherwise the clause itself is kept: what a model leaves out of one ("almost", "used to", "want to") is what
+turns its meaning. So nothing can be kept that the user did not say.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lc_memory.facts.figures import figures
-from lc_memory.facts.passing import of_others, passing
+from lc_memory.facts.others import of_family, of_others
+from lc_memory.facts.passing import is_passing, passing
 
 LONGEST = 400
 """Characters of a fact. What is longer is a text of the user's, no fact about him."""
@@ -34,6 +36,15 @@ class Grounded:
 
 class NotBorne(Exception):
     """What was said does not bear the note; says why, without its words."""
+
+
+class AboutOthers(NotBorne):
+    """The user's words are about somebody else."""
+
+    def __init__(self, family: bool) -> None:
+        super().__init__("it is about somebody else")
+        self.family = family
+        """Whether it is one of his own, pets included."""
 
 
 def grounded(content: str, quote: str, said: Sequence[str], *, about_user: bool) -> Grounded:
@@ -58,18 +69,20 @@ def was_said(words: str, message: str) -> bool:
 
 
 def _weighed(content: str, message: str, start: int, end: int, i: int, about_user: bool) -> Grounded:
+    if _in_others_text(message, start, end):
+        raise NotBorne("it stands in a quotation or a pasted text")
     unsaid = figures(content).keys() - figures(message).keys()
     if unsaid:
         raise NotBorne("a number in it was not said")
     if _unsaid_name(content, message):
         raise NotBorne("a name in it was not said")
     start, end = _widened(message, start, end)
-    clause = message[start:end].strip(_EDGES)
+    clause = _trimmed(message[start:end])
     mark = _BREAK.match(message, end)
     if reason := passing(clause, _sentence(message, start, end), mark[0] if mark else ""):
         raise NotBorne(reason)
     if about_user and of_others(clause):
-        raise NotBorne("it is about somebody else")
+        raise AboutOthers(of_family(clause))
     text = next(
         (content for part in (clause, _sentence(message, start, end)) if _says_no_more(content, part)), clause
     )
@@ -88,8 +101,19 @@ _EDGES = " \t\r\n,，。.;；、!！~…:："
 # A comma between digits belongs to a number, a full stop between letters to a name.
 _BREAK = re.compile(r"[，。！？!?；;\n…]|,(?!\d)|\.(?=\s|$)")
 _END = re.compile(r"[。！？!?\n]|\.(?=\s|$)")
-_PERSON = re.compile(
-    r"[我咱俺你您他她它]|\b(?:i|i'm|my|we|our|me|he|she|they|his|her|their|you)\b", re.IGNORECASE
+_BULLET = re.compile(r"^(?:[-*•·–—]|\d+[.)、])\s+")
+_FIRST_PERSON = re.compile(r"[我咱俺]|\b(?:i|i'm|my|we|our|me|us|mine)\b", re.IGNORECASE)
+_THIRD_PERSON = re.compile(r"[你您他她它]|\b(?:he|she|they|his|her|their|it|you)\b", re.IGNORECASE)
+# Shorter ones are titles, nicknames and emphasis.
+_QUOTED = re.compile(
+    r"\"[^\"\n]{6,}\"|“[^”\n]{6,}”|「[^」\n]{4,}」|『[^』\n]{4,}』|(?<!\w)'[^\n]{15,}'(?!\w)|‘[^’\n]{15,}’(?!\w)"
+)
+_TASK = re.compile(
+    r"[^:：\n]{0,40}(?:翻译|总结|概括|改写|润色|校对|扩写|缩写|纠错|改成|修改|改一?下|检查|回复|提炼|分析"
+    r"|\b(?:translate|summari[sz]e|rewrite|rephrase|paraphrase|proofread|correct|edit|fix|shorten|polish|improve"
+    r"|reply to|respond to|check|analy[sz]e|grade|review|turn this into)\b"
+    r"|小说|文章|新闻|歌词|报道|台词|剧本|\b(?:article|novel|lyrics|story|poem|excerpt|passage)\b)[^:：\n]{0,60}[:：\n]",
+    re.IGNORECASE,
 )
 
 
@@ -106,8 +130,8 @@ def _squeezed(text: str) -> tuple[str, list[int]]:
 
 
 def _find(words: str, message: str) -> tuple[int, int] | None:
-    """Where ``words`` stand in ``message``, spaces, marks, case and width aside; parts around "…" "
-    "in order."""
+    """Where ``words`` stand in ``message``, spaces, marks, case and width aside; parts around "…" in
+    order."""
     whole, at = _squeezed(message)
     start: int | None = None
     after = 0
@@ -129,30 +153,51 @@ def _find(words: str, message: str) -> tuple[int, int] | None:
 
 
 def _widened(message: str, start: int, end: int) -> tuple[int, int]:
-    """The clauses that ``message[start:end]`` touches, back to one that says who it is about."""
+    """The clauses that ``message[start:end]`` touches, back to one that says who it is about: to "I" or
+    "my", and from a "she" to the clause before it. A clause between that is not worth keeping ends this."""
     behind = _BREAK.search(message, end)
     end = behind.start() if behind else len(message)
     sentence = max((m.end() for m in _END.finditer(message, 0, start)), default=0)
     heads = [sentence, *(m.end() for m in _BREAK.finditer(message, sentence, start))]
-    for head in reversed(heads):
-        if _PERSON.search(message, head, end):
+    for i, head in reversed(list(enumerate(heads))):
+        if i < len(heads) - 1 and is_passing(_trimmed(message[head : heads[i + 1]])):
+            return heads[i + 1], end
+        if _FIRST_PERSON.search(message, head, end):
             return head, end
+        if _THIRD_PERSON.search(message, head, end):
+            return heads[max(0, i - 1)], end
     return heads[-1], end
+
+
+def _in_others_text(message: str, start: int, end: int) -> bool:
+    """Whether the words stand within quotation marks, or in a text that was pasted to be worked on."""
+    for quoted in _QUOTED.finditer(message):
+        if quoted.start() < start and end <= quoted.end():
+            return any(c.isalnum() for c in message[: quoted.start()] + message[quoted.end() :])
+    task = _TASK.match(message)
+    return task is not None and task.end() <= start
+
+
+def _trimmed(text: str) -> str:
+    """Without marks around it, the bullet of a list, and a bracket whose other half is elsewhere."""
+    text = _BULLET.sub("", text.strip(_EDGES))
+    for opening, closing in ("()", "（）", "[]", "【】"):
+        if text.count(opening) != text.count(closing):
+            text = text.strip(opening + closing)
+    return text.strip(_EDGES)
 
 
 def _sentence(message: str, start: int, end: int) -> str:
     head = max((m.end() for m in _END.finditer(message, 0, start)), default=0)
     tail = _END.search(message, end)
-    return message[head : tail.start() if tail else len(message)].strip(_EDGES)
+    return _trimmed(message[head : tail.start() if tail else len(message)])
 
 
 # ---------------------------------------------------------------- whether the note says more
 
 _NOT = re.compile(r"[不没别无非未]|\b(?:not|no|never|none|neither|without|cannot)\b|n't\b", re.IGNORECASE)
-_FREE = frozenset(
-    "我的是了在有叫也都和与及"
-)  # words a note may add: who speaks, and what ties a clause together
-_FREE_WORDS = frozenset(
+# What a note may add: who speaks, and what ties a clause together.
+_FREE = frozenset("我的是了在有叫也都和与及") | frozenset(
     [
         "i",
         "i'm",
@@ -173,7 +218,20 @@ _FREE_WORDS = frozenset(
         "me",
     ]
 )
+# What it may leave out of a clause.
+_FILLERS = """
+    so and but just really actually basically well oh btw tbh please lol ok yeah hey i i'm im my a an the is
+    am are it it's with about still now also very we our we're
+"""
+_WHEN_SAID = re.compile(r"今[天早晚]|昨[天晚]|前天|刚刚|最近|\b(?:today|yesterday|recently)\b", re.IGNORECASE)
+_MAY_BE_LEFT_OUT = frozenset("其实就也都又还嘛吧啊呢呀哈哦啦的了是和与我那这挺很最现在已经对") | frozenset(
+    _FILLERS.split()
+)
 _TOKEN = re.compile(r"[a-z0-9][a-z0-9'+.#\-]*[a-z0-9+#]|[a-z0-9]|[^\W_]", re.IGNORECASE)
+_DAYS = """
+    monday tuesday wednesday thursday friday saturday sunday
+    january february march april june july august september october november december
+"""
 _LATIN_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][A-Za-z]+\b")
 _HAN_NAME = re.compile(
     r"(?:名叫|叫做?|姓|昵称是?|名字是)(?P<called>[\u3400-\u9fff]{1,4})"
@@ -186,21 +244,22 @@ def _tokens(text: str) -> list[str]:
 
 
 def _says_no_more(content: str, clause: str) -> bool:
-    """Whether every word of ``content`` stands in ``clause``, in this order, with the same "not" "
-    "and persons."""
+    """Whether every word of ``content`` stands in ``clause``, in this order, with the same "not" and persons,
+    and none of a part of it is left out of which others were taken."""
     if len(_NOT.findall(content)) != len(_NOT.findall(clause)):
         return False
     if of_others(clause) != of_others(content):
         return False
-    said = iter(_tokens(clause))
-    free = _FREE | _FREE_WORDS
-    for token in _tokens(content):
-        rest = list(said)
+    rest = _tokens(clause)
+    noted = _tokens(content)
+    for token in noted:
         if token in rest:
-            said = iter(rest[rest.index(token) + 1 :])
-        elif token in free:
-            said = iter(rest)
-        else:
+            rest = rest[rest.index(token) + 1 :]
+        elif token not in _FREE:
+            return False
+    for part in _BREAK.split(_WHEN_SAID.sub("", clause)):
+        telling = [token for token in _tokens(part) if token not in _MAY_BE_LEFT_OUT]
+        if 0 < sum(token in noted for token in telling) < len(telling):
             return False
     return True
 
@@ -208,17 +267,17 @@ def _says_no_more(content: str, clause: str) -> bool:
 def _much_said(content: str, message: str) -> bool:
     """Whether at least half of the words of ``content`` are those of ``message``."""
     said = set(_tokens(message))
-    words = [token for token in _tokens(content) if token not in _FREE and token not in _FREE_WORDS]
+    words = [token for token in _tokens(content) if token not in _FREE]
     return not words or 2 * sum(word in said for word in words) >= len(words)
 
 
 def _unsaid_name(content: str, message: str) -> bool:
-    known = set(_tokens(message))
-    if any(
-        name.casefold() not in known and name.casefold() not in _FREE_WORDS
-        for name in _LATIN_NAME.findall(content)
-    ):
-        return True
+    known = {part for token in _tokens(message) for part in (token, *re.split(r"[-'.+]", token))}
+    for found in _LATIN_NAME.findall(content):
+        name = found.casefold()
+        # A day or a month may be written out.
+        if name not in known and name not in _FREE and not (name in _DAYS.split() and name[:3] in known):
+            return True
     squeezed, _ = _squeezed(message)
     for found in _HAN_NAME.finditer(content):
         name = found["called"] or found["place"]
@@ -227,4 +286,4 @@ def _unsaid_name(content: str, message: str) -> bool:
     return False
 
 
-__all__ = ["LONGEST", "Grounded", "NotBorne", "grounded", "was_said"]
+__all__ = ["LONGEST", "AboutOthers", "Grounded", "NotBorne", "grounded", "was_said"]

@@ -31,6 +31,9 @@ class NoteKind:
     zh: str = ""
     zh_about: str = ""
     """The same in Chinese, for a Chinese conversation."""
+    cue: str = ""
+    """A regular expression that the kept words have to match, case aside. For a kind of one truth, whose
+    value a note of the wrong kind would replace. Empty: any words do."""
 
     @property
     def is_core(self) -> bool:
@@ -43,12 +46,39 @@ class NoteKind:
         return self.name, self.about
 
 
+# What is said of a home or a job to come, or of one that is left, is none.
+_NOT_YET = (
+    r"(?!.*(?:打算|计划|准备[去搬考]|考虑|[想要]搬|要考|决定|明年|下个?月"
+    r"|going to|moving to|will\b|want to|plan))"
+)
+_NO_MORE = (
+    r"(?!(?!.*(?:现在|如今|目前|后来|\bnow\b|currently))"
+    r".*(?:以前|曾经?|原来[在住]|used to|formerly|previously))"
+)
+_NAME = r"叫|姓|名|称呼|喊|昵称|我是|本人|\b(?:name|call(?:ed|s)?|nickname|goe?s? by|this is|i'?m|i am)\b"
+_HOME = (
+    rf"^{_NOT_YET}{_NO_MORE}.*(?:住|居|搬|租|买了?房|老家|家[在乡]|家.{{1,4}}在|户口|坐标|定居|人在|长大|来自|人$|人[，,。但]"
+    r"|[待呆]了|生活|安家|落户|[北沪深]漂|\b(?:liv(?:e|es|ing)|based?|moved|relocated|settled|rent(?:ing)?|lease"
+    r"|resid\w+|hometown|home|house|flat|apartment|condo|grew up|raised|born|from"
+    r"|(?:i'?m|am|we're|are) (?:in|at))\b)"
+)
+_WORK = (
+    rf"^{_NOT_YET}{_NO_MORE}.*(?:[做干教开读学搞]|班|工作|职|业|实习|[大高初][一二三四]|研[一二三究]|[文理]科|博士|当"
+    r"|公司|单位|店|[师员工生家长]|退休|医|警|兵|工资|[月年]薪"
+    r"|\b(?:work\w*|jobs?|careers?|employ\w*|self-employed|freelanc\w*|stud\w+|teach\w*|run|running|own|manag\w+"
+    r"|intern\w*|retired|unemployed|major\w*|degree|phd|master'?s|bachelor'?s|thesis|school|university|college"
+    r"|earn\w*|salary|at|for|as|i'?m an?|i am an?|\w+(?:er|or|ist|ian))\b)"
+)
+_SUM = r"\d|[一二两三四五六七八九十百千万]|\b(?:hundred|thousand|million|k)\b"
+
+FAMILY = "family"
+
 DEFAULT_KINDS: tuple[NoteKind, ...] = (
-    NoteKind("name", "what the user is called", zh="姓名", zh_about="用户怎么称呼"),
-    NoteKind("home", "where the user lives", zh="所在地", zh_about="用户住在哪里"),
-    NoteKind("work", "job, employer, studies", zh="工作", zh_about="职业、单位、学业"),
+    NoteKind("name", "what the user is called", zh="姓名", zh_about="用户怎么称呼", cue=_NAME),
+    NoteKind("home", "where the user lives", zh="所在地", zh_about="用户住在哪里", cue=_HOME),
+    NoteKind("work", "job, employer, studies", zh="工作", zh_about="职业、单位、学业", cue=_WORK),
     NoteKind(
-        "family", "who belongs to the user, pets too", True, others=True, zh="家人", zh_about="家庭成员、宠物"
+        FAMILY, "who belongs to the user, pets too", True, others=True, zh="家人", zh_about="家庭成员、宠物"
     ),
     NoteKind("preference", "what the user likes or dislikes", True, zh="偏好", zh_about="喜欢或不喜欢什么"),
     NoteKind(
@@ -64,7 +94,7 @@ DEFAULT_KINDS: tuple[NoteKind, ...] = (
     NoteKind(
         "business", "the user's own shop or company", True, True, zh="生意", zh_about="自己的店或公司的现状"
     ),
-    NoteKind("budget", "the sum to be spent", zh="预算", zh_about="能花多少钱"),
+    NoteKind("budget", "the sum to be spent", zh="预算", zh_about="能花多少钱", cue=_SUM),
     NoteKind("plan", "a decision or a goal", True, days=365, zh="计划", zh_about="已定的打算、目标"),
     NoteKind("date", "birthdays, anniversaries", True, others=True, zh="日子", zh_about="生日、纪念日"),
 )

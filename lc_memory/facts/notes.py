@@ -25,8 +25,8 @@ from pydantic import BaseModel, Field
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts.asking import answer_schema, ask, question
-from lc_memory.facts.evidence import NotBorne, grounded, was_said
-from lc_memory.facts.kinds import Kinds, NoteKind, kind_named, kinds_of, subject_of
+from lc_memory.facts.evidence import AboutOthers, NotBorne, grounded, was_said
+from lc_memory.facts.kinds import FAMILY, Kinds, NoteKind, kind_named, kinds_of, subject_of
 from lc_memory.facts.privacy import (
     PrivacyMode,
     has_blanks,
@@ -182,11 +182,21 @@ def _weighed(
         for words in (fields["content"], fields["subject"]):
             if found := private_in(words):
                 raise NotBorne(f"private: {kinds_in_words(found)}")
-    borne = grounded(fields["content"], fields["quote"], said, about_user=not kind.others)
+    try:
+        borne = grounded(fields["content"], fields["quote"], said, about_user=not kind.others)
+    except AboutOthers as others:
+        # "My son has coeliac disease" may well be proposed as health, which is the user's own.
+        family = kind_named(FAMILY, kinds) if others.family else None
+        if family is None:
+            raise
+        kind = family
+        borne = grounded(fields["content"], fields["quote"], said, about_user=False)
     if has_blanks(f"{borne.text} {borne.quote}") and (
         privacy == "refuse" or not any(c.isalpha() for c in without_blanks(borne.text))
     ):
         raise NotBorne("private data stood in it")
+    if kind.cue and not re.search(kind.cue, borne.text, re.IGNORECASE | re.DOTALL):
+        raise NotBorne("its words do not say what its kind is for")
     subject = subject_of(borne.text)
     if subject is None and was_said(fields["subject"], said[borne.message]):
         subject = " ".join(fields["subject"].split())[:60].casefold()

@@ -150,7 +150,7 @@ def _count(out: Outcome, rows: Sequence[Row], notes: MemoryNotes) -> None:
             for text in (note.content, note.quote)
         ):
             out.private.append(note.content)
-        if not _said(note.content, row.say):
+        if not said_in(note.content, row.say):
             out.unsaid.append(note.content)
     for row_number, row in enumerate(rows):
         for expected in row.keep:
@@ -167,7 +167,7 @@ def _same(content: str, kind: str, expected: dict[str, str]) -> bool:
     return known is not None and known.name == expected["kind"] and (one in other or other in one)
 
 
-def _said(content: str, say: str) -> bool:
+def said_in(content: str, say: str) -> bool:
     """Every Chinese character and every other word of ``content`` is one of ``say``; speaker and "
     "copula aside."""
     words = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
