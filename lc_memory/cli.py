@@ -114,6 +114,9 @@ def chat(
     agent: Annotated[
         bool, typer.Option("--agent", help="Answer with tools: those config.json lists, or the usual ones.")
     ] = False,
+    notes: Annotated[
+        bool, typer.Option("--notes", help="Let the model propose facts to keep, every few turns.")
+    ] = False,
 ) -> None:
     """Talk, with streamed answers; /help lists what else there is.
 
@@ -124,8 +127,12 @@ def chat(
     from .script import home
 
     model = chat_model(provider)
+    if notes and not hasattr(model, "model_name"):
+        raise typer.BadParameter(
+            "the offline model cannot propose facts; name one with --provider", param_hint="--notes"
+        )
     where = memory or home()
-    with Memory.open(where, summarizer=model) as opened:
+    with Memory.open(where, summarizer=model, notes=model if notes else None) as opened:
         talk = _Talk(opened, model, session or "default", user or None, agent)
         interactive = sys.stdin.isatty() and sys.stdout.isatty()
         if interactive:

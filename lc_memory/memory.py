@@ -219,7 +219,8 @@ class Memory(LongTermCalls):
         """Erase turns, summaries and facts everywhere, from the files too.
 
         ``user_id`` alone: all of that user. ``session_id`` alone: every session of that name, whoever's.
-        Both: that session, and what was learnt of the user in it.
+        Both: that session, and what was learnt of the user in it. A turn whose answer is still under way is
+        saved when it ends: end it first, or call this again.
         """
         stored = self._stored("forget()")
         stored.background.wait()  # a summary under way would come back with what it was made from

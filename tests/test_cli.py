@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -146,6 +147,22 @@ def test_every_command_answers_and_an_unknown_one_points_to_help(tmp_path: Path,
     assert done.stdout.index("| load_mem |") < done.stdout.index("| save_mem |")
     assert "记住: …" in done.stdout
     assert [body["messages"][-1]["content"] for body in server.requests] == ["我叫小明", "/etc/hosts 是什么？"]
+
+
+def test_chat_with_notes_keeps_what_the_model_proposes(server: ChatServer, tmp_path: Path) -> None:
+    said = "我在成都开了家面馆"
+    note = {"kind": "生意", "subject": "", "content": said, "quote": said}
+    server.script("记下了", json.dumps({"notes": [note]}))
+    done = run(served(tmp_path, server), "chat", "--user", "u1", "--notes", typed=f"{said}\n")
+    assert done.returncode == 0, done.stderr
+    assert server.refusals == []
+    assert said in run(served(tmp_path, server), "facts", "list", "--user", "u1").stdout
+
+
+def test_the_offline_model_makes_no_notes_and_says_so(tmp_path: Path) -> None:
+    done = run(offline(tmp_path), "chat", "--notes", typed="你好\n")
+    assert done.returncode == 2
+    assert "cannot propose facts" in done.stderr
 
 
 def test_a_failing_model_is_one_line_and_the_next_question_is_answered(tmp_path: Path, server: ChatServer) -> None:

@@ -20,6 +20,7 @@ from lc_memory.facts.collected import recorded
 from lc_memory.facts.following import Follower
 from lc_memory.facts.health import Health
 from lc_memory.facts.mending import Mended, Progress, expected, mend
+from lc_memory.facts.texts import indexable
 from lc_memory.facts.vectors import Vectors
 from lc_memory.store import SessionKey
 from lc_memory.store.sql import SqlStore
@@ -76,6 +77,7 @@ class Keeping:
     def forgotten(self) -> None:
         """Memories were erased: their vectors go too, from the files as well, before this returns. Where
         the index cannot be reached they go when it is back, and a warning says so."""
+        indexable.cache_clear()  # nor do their words stay in this process
         if recorded(self._open().database) is None:
             return
         try:
