@@ -24,7 +24,7 @@ from .context import Material, Plan, Remembered, Unit, assemble, valid_groups
 from .converter import Converter
 from .explain import Explanation
 from .facts import Fact
-from .facts.kinds import liking
+from .facts.kinds import kept_as
 from .facts.privacy import PrivacyMode, passed, warn_of_private
 from .messages import Message, messages_to_lc, text_of
 from .remember import said_to_remember
@@ -241,7 +241,7 @@ class StoredSession:
                 warn_of_private(text, found)
             if text is not None:
                 source = {"session": self.key.session_id, "turn": turn_id, "quote": text}
-                self._store.ledger().add(self.key.owner, text, source=source, **liking(text))
+                self._store.ledger().add(self.key.owner, text, source=source, **kept_as(text))
 
     def compact(self) -> None:
         """Cut the window back and renew the summary, in the background, when the window is full."""

@@ -104,6 +104,40 @@ def test_the_turn_in_which_a_superseded_fact_was_said_does_not_bring_it_back(tmp
         assert [d.page_content for d in turns] == ["记住: 我讨厌吃香菜\n改过来了"]
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "question", "kind"),
+    [
+        ("我住在北京朝阳", "我已经搬到上海了", "我住在哪个城市", "home"),
+        ("I live in Leeds", "I've moved to Bath", "Where do I live?", "home"),
+        ("我在星光公司上班", "我现在在远洋银行上班", "我在哪里上班", "work"),
+        ("I work at Acme", "I now work for Globex", "Who do I work for?", "work"),
+        ("我叫李雷", "我叫李磊", "我叫什么名字", "name"),
+    ],
+)
+def test_what_was_to_be_remembered_of_a_home_a_job_a_name_is_one_truth(
+    tmp_path: Path, first: str, then: str, question: str, kind: str
+) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        say(memory, f"记住: {first}", "好的")
+        say(memory, f"记住：{then}。", "好的")
+        memory.flush()
+        shown = memory.explain(question, config(session="other"))
+        texts = " ".join(str(part.text) for part in shown.parts if part.included)
+        assert then in texts
+        assert first not in texts
+        (current,) = [f for f in memory._stored("").store.ledger().current("user:u1") if f.kind == kind]
+        assert current.core
+
+
+def test_what_may_be_true_beside_another_is_kept_beside_it(tmp_path: Path) -> None:
+    said = ["我叫了外卖", "我是老师", "我是两个孩子的妈妈", "我住在北京，老家在山东", "I work at night", "我在家工作", "叫我阿杰", "我住院了"]
+    with opened(tmp_path / "m") as memory:
+        for text in said:
+            say(memory, f"记住: {text}", "好的")
+        facts = memory._stored("").store.ledger().current("user:u1")
+        assert [(f.text, f.kind) for f in facts] == [(text, None) for text in said]
+
+
 def test_a_fact_and_the_turn_in_which_it_was_said_are_recalled_once(tmp_path: Path) -> None:
     with opened(tmp_path / "m") as memory:
         say(memory, "记住: 我的车位在B2层17号", "好的")

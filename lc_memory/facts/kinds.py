@@ -143,11 +143,43 @@ _LIKING = re.compile(
 PREFERENCE = "preference"
 
 
-def liking(text: str) -> dict[str, Any]:
-    """How a fact given as a bare sentence is kept (arguments of ``Ledger.add``): a liking in place of what
-    was said of the same thing before, anything else beside the others."""
+# Whole sentences that say nothing else. "我姓王" and "我是老师" may be true beside another of their kind.
+_ONE_TRUTH = {
+    "name": re.compile(
+        r"我(?:现在)?(?:叫(?![了过车外])|的名字[是叫])[^\s，。,.;；]{1,20}"
+        r"|my name(?:'s| is)(?: now)? [^,.;]{1,40}",
+        re.IGNORECASE,
+    ),
+    "home": re.compile(
+        r"我们?家?(?:现在|目前|如今|已经|最近|今年|去年|刚)*(?:住在|搬到|搬去|搬回|定居在?)[^，。,;；]{1,30}"
+        r"|(?:i|we)(?:'ve| have| now| currently| just)* (?:live in|moved (?:back )?to|relocated to)"
+        r" [^,.;]{1,60}"
+        r"|(?:i'm|i am|we're|we are)(?: now| currently)* (?:based|living) in [^,.;]{1,60}",
+        re.IGNORECASE,
+    ),
+    "work": re.compile(
+        r"我(?:现在|目前|如今|已经)*在(?!家|外|晚|夜|周)[^，。,;；]{1,30}(?:上班|工作|任职|就职)了?"
+        r"|i(?:'m)?(?: now| currently)* work(?:ing)? (?:at|for) (?!night|home|weekend|the moment|hours)"
+        r"[^,.;]{1,40}",
+        re.IGNORECASE,
+    ),
+}
+
+
+def kept_as(text: str) -> dict[str, Any]:
+    """How a fact given as a bare sentence is kept (arguments of ``Ledger.add``).
+
+    A liking takes the place of what was said of the same thing before; a name, a home and an employer that of
+    the one before, where the sentence says nothing else. Anything else stands beside the others.
+    """
     subject = subject_of(text)
-    return {} if subject is None else {"kind": PREFERENCE, "subject": subject, "supersede": True}
+    if subject is not None:
+        return {"kind": PREFERENCE, "subject": subject, "supersede": True}
+    plain = " ".join(unicodedata.normalize("NFKC", text).split()).strip("。.!！~ ")
+    for kind in DEFAULT_KINDS:
+        if kind.name in _ONE_TRUTH and _ONE_TRUTH[kind.name].fullmatch(plain):
+            return {"kind": kind.name, "core": kind.is_core, "supersede": True}
+    return {}
 
 
 _ARTICLE = re.compile(r"^(?:the|a|an|some|any)\s+")
@@ -168,4 +200,4 @@ def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip("。.!:：\"'「」[]()（） ")
 
 
-__all__ = ["DEFAULT_KINDS", "Kinds", "NoteKind", "kind_named", "kinds_of", "liking", "subject_of"]
+__all__ = ["DEFAULT_KINDS", "Kinds", "NoteKind", "kept_as", "kind_named", "kinds_of", "subject_of"]

@@ -20,7 +20,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from lc_memory.facts import Fact
-from lc_memory.facts.kinds import PREFERENCE, liking
+from lc_memory.facts.kinds import PREFERENCE, kept_as
 from lc_memory.facts.privacy import PrivacyMode, kinds_in_words, passed
 from lc_memory.sessions import session_key
 from lc_memory.wording import unmarked
@@ -85,7 +85,7 @@ class SavePreference(_MemoryTool):
             return f"Not saved: it holds {kinds_in_words(found)}, and such things are not kept."
         key = session_key(config)
         source = {"session": key.session_id, "by": self.name}
-        self._ledger().add(key.owner, kept, source=source, **{"kind": PREFERENCE, **liking(kept)})
+        self._ledger().add(key.owner, kept, source=source, **{"kind": PREFERENCE, **kept_as(kept)})
         self._changed()
         without = f" without {kinds_in_words(found)}" if found else ""
         return f"Saved{without}: {kept}"
