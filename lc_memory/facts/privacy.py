@@ -19,6 +19,20 @@ backwards; O for 0, l for 1; base64; "two sevens"; a sentence as a password     
 a secret that nothing names and no prefix shows; street addresses, dates of birth          no
 ========================================================================================== =========
 
+The names of private things are known in Chinese, of both scripts, and in English; the commonest of them in
+German, French, Spanish and Japanese. Between a name and what it names only a closed list of words may stand
+(:mod:`lc_memory.facts.private_told`). Left out, since to find it would be to take ordinary talk for it:
+
+* a password in Chinese characters, in several words or behind a slash ("admin/secret"), one that is told by
+  how it is made up ("六个八", "my birthday, then …"), and the answer to a security question;
+* a code that is only called a code ("Use 482913 to …"), a label that is spelt ("p a s s w o r d") or slang;
+* the halves of a number in the wrong order, and the two halves of a mail address told apart;
+* number plates; numbers of accounts and papers that nothing names and no checksum shows; names in
+  messengers without a digit in them.
+
+Taken for private though it is not: an example's address (user@example.com), an issuer's test card, an order
+number that happens to have the checksum of a card, a password in an example of a program.
+
 What is no pattern cannot be found by one: a person's address or illness is kept out by not asking for it
 (see the kinds of :mod:`lc_memory.facts.notes`). A number split over two turns is found where turns are
 read together, as for the notes, and not where each turn is indexed by itself.
@@ -33,8 +47,11 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from lc_memory.errors import MemoryInputError
+from lc_memory.facts.private_addresses import addresses, messengers
+from lc_memory.facts.private_keys import keys
 from lc_memory.facts.private_numbers import numbers
-from lc_memory.facts.private_words import addresses, named, secrets
+from lc_memory.facts.private_papers import accounts, papers
+from lc_memory.facts.private_passwords import passwords
 from lc_memory.facts.reading import Kind, Span, read
 from lc_memory.wording import Language, language_of
 
@@ -59,6 +76,7 @@ NAMES: dict[Language, dict[Kind, str]] = {
         "key": "密钥",
     },
 }
+_LOOKS = (papers, accounts, passwords, keys, addresses, messengers, numbers)
 _BLANKS = re.compile("|".join(re.escape(f"[{name}]") for names in NAMES.values() for name in names.values()))
 
 
@@ -79,7 +97,7 @@ def private_in(text: str) -> list[Private]:
     """The private stretches of ``text``, in order, none overlapping another. Linear in its length."""
     reading = read(text)
     plain = reading.text
-    found = sorted((*named(plain), *secrets(plain), *addresses(plain), *numbers(plain)), key=_first_longest)
+    found = sorted((span for look in _LOOKS for span in look(plain)), key=_first_longest)
     spans: list[Span] = []
     for kind, start, end in found:
         if not spans or start >= spans[-1][2]:

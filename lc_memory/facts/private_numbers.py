@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from lc_memory.facts.private_told import told
 from lc_memory.facts.reading import Kind, Span
 
 # A number may be written in parts. Where each part is a single digit nearly anything may stand between;
@@ -57,6 +58,8 @@ def _longest(text: str, parts: list[tuple[int, int]], i: int) -> tuple[int, Kind
             written.append((j + 1, digits, shape))
     called = bool(written) and _CALLED_PHONE.search(text, max(0, parts[i][0] - 32), parts[i][0]) is not None
     for j, digits, shape in reversed(written):
+        if _PUBLIC.fullmatch(digits) or (shape == (1, 3, 3, 4) and _PUBLIC.fullmatch(digits[1:])):
+            return i, None
         kind = _kind(text, parts[i][0], parts[j - 1][1], digits, shape, called)
         if kind is not None:
             return j, kind
@@ -73,10 +76,12 @@ def _kind(
         return None
     if (size == 18 and _is_resident_id(digits)) or (shape == (3, 2, 4) and _is_ssn(digits)):
         return "id"
-    if size >= 13 and _is_card(digits):
+    if size >= 14 and (shape[0] >= 4 or max(shape) == 1) and _is_card(digits):
         return "card"
+    counted = len(shape) == 1 and not called_phone and _AMOUNT.match(text, end)
     if (
         size <= 15
+        and not counted
         and _DATE.search(text, start, end) is None
         and (called_phone or _is_phone(digits, shape, text[max(0, start - 2) : start]))
     ):
@@ -100,7 +105,7 @@ def _is_ssn(digits: str) -> bool:
 
 # Issuers' ranges: ISO/IEC 7812 registrations of the networks, with the lengths they give out.
 _ISSUERS = re.compile(
-    r"(?:4\d{12}(?:\d{3}){0,2}"  # Visa
+    r"(?:4\d{15}(?:\d{3})?"  # Visa, but for those of 13 digits, which have not been given out for decades
     r"|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}"  # Mastercard
     r"|3[47]\d{13}"  # American Express
     r"|(?:62|81)\d{14,17}"  # UnionPay
@@ -117,15 +122,35 @@ def _is_card(digits: str) -> bool:
 
 
 _CALLED_PHONE = re.compile(
-    r"(?:电话|手机|座机|微信|qq|联系方式|致电|拨打|\btel|phone|mobile|\bcell|whatsapp|\bfax"
-    r"|(?:call|text|reach|ring) me (?:at|on))"
-    r"(?:\s|号码?|number|no\.|是|为|改成|换成|变成|了|\bis\b|\bnow\b|\bat\b|[:=\"'#])*\+?\(?$",
-    re.IGNORECASE,
+    r"(?:电话(?:番号)?|手机|座机|固话|微信|qq|联系方式|联络方式|致电|拨打|(?:打|加)(?:这个|我)"
+    r"|(?:我们?|你|他们?|她|妈|爸|老师|老婆|老公|家里|联系)的?(?:新|旧|老|备用|国内|国外|工作|私人)?号码"
+    r"|\btel|phone|mobile|\bcell|whatsapp|\bfax|\b(?:my|his|her|their|our) (?:new |old )?number"
+    r"|(?:call|text|reach|ring) me(?: at| on)?|m[óo]vil|portable|handynummer|telefon(?:nummer)?|wa\.me/)"
+    + told(r"号码?|番号|number|\bno\b\.?|\bat\b|#")
+    + r"\+?\(?$",
+    re.ASCII | re.IGNORECASE,
 )
+# The lines of companies and helplines in China and America, which may be told to anybody.
+_PUBLIC = re.compile(r"[48]00\d{7}|8(?:33|44|55|66|77|88)\d{7}")
 
 
+# Not every word for things that are counted: "13912345678 年后打" and "… 天天在" are about a phone.
+_AMOUNT = re.compile(
+    r"\s?(?:元|块|次(?!日)|条(?!件)|个(?![人月])|(?:ns|ms|us|usd|bytes|rows|steps)\b)",
+    re.ASCII | re.IGNORECASE,
+)
 _DATE = re.compile(r"(?<!\d)(?:19|20)\d\d([-./])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?!\d)")
 _MOBILE = re.compile(r"(?:0?0?86)?(1[3-9]\d{9})")
+
+
+# Without the code of the country a number is one only where it is grouped as they do there.
+_AT_HOME = {
+    "US": ((3, 3, 4), (1, 3, 3, 4)),
+    "TW": ((4, 3, 3), (4, 6), (2, 4, 4), (2, 3, 4)),
+    "JP": ((3, 4, 4),),
+    "AU": ((4, 3, 3), (2, 4, 4)),
+    "DE": ((4, 7), (4, 8)),
+}
 
 
 def _is_phone(digits: str, shape: tuple[int, ...], before: str) -> bool:
@@ -133,16 +158,15 @@ def _is_phone(digits: str, shape: tuple[int, ...], before: str) -> bool:
         return _is_number("+" + digits, None)
     if len(set(digits)) < 3 or not (max(shape) == 1 or len(shape) <= 5):
         return False
-    if mobile := _MOBILE.fullmatch(digits):
+    if shape != (1, 3, 3, 4) and (mobile := _MOBILE.fullmatch(digits)):
         return _is_number(mobile[1], "CN")
     if digits.startswith("00"):
         return _is_number("+" + digits[2:], None)
     # Whole, in two to four parts, or spelt out.
-    if digits.startswith("0") and (
-        max(shape) == 1 or len(shape) == 1 or (len(shape) <= 4 and min(shape) > 1)
-    ):
-        return _is_number(digits, "CN") or _is_number(digits, "GB")
-    return shape in ((3, 3, 4), (1, 3, 3, 4)) and _is_number(digits, "US")
+    whole = max(shape) == 1 or len(shape) == 1 or (len(shape) <= 4 and min(shape) > 1)
+    if whole and digits.startswith("0") and (_is_number(digits, "CN") or _is_number(digits, "GB")):
+        return True
+    return any(shape in shapes and _is_number(digits, region) for region, shapes in _AT_HOME.items())
 
 
 def _is_number(number: str, region: str | None) -> bool:

@@ -20,16 +20,27 @@ _HAN_DIGITS = dict(
 # "一" begins many a word that may stand behind a number.
 _HAN_DIGIT = f"(?:(?!一[直下个起般样些定共次会])[{''.join(_HAN_DIGITS)}])"
 _HAN_RUN = re.compile(f"{_HAN_DIGIT}{{3,}}|{_HAN_DIGIT}(?:[\\s,，、.\\-]{{1,2}}{_HAN_DIGIT}){{5,}}")
-_WORDS = dict(
+# A long number with digits of both kinds; in a short one both have a meaning, as in "3月二十".
+_MIXED_RUN = re.compile(f"(?=\\d{{0,20}}{_HAN_DIGIT})(?:\\d|{_HAN_DIGIT}){{9,}}", re.ASCII)
+DIGIT_WORDS = dict(
     zip(
         ["zero", "oh", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"],
         "00123456789",
         strict=True,
     )
 )
-_WORD_RUN = re.compile(r"\b(?:{0})(?:[\s,\-]{{1,3}}(?:{0})){{6,}}\b".format("|".join(_WORDS)), re.IGNORECASE)
-_WORD = re.compile("|".join(_WORDS), re.IGNORECASE)
+"""The English names of the digits."""
+_WORD = re.compile(rf"\b(?:{'|'.join(DIGIT_WORDS)}|\d)\b", re.ASCII | re.IGNORECASE)
+_WORD_RUN = re.compile(rf"{_WORD.pattern}(?:[\s,\-]{{1,3}}{_WORD.pattern}){{6,}}", re.ASCII | re.IGNORECASE)
 _UNSEEN = {"Cf", "Mn", "Me"}
+# The characters that private things are named by, as they are written in Taiwan and Hong Kong.
+_SIMPLER = str.maketrans(
+    "電話機號碼證護駕驗態為銀帳賬戶後設鎖換變應該給發現從記詞鑰郵聯絡",
+    "电话机号码证护驾验态为银账账户后设锁换变应该给发现从记词钥邮联络",
+)
+# Cyrillic letters that look like Latin ones, and words that have some of both.
+_LOOKALIKES = str.maketrans("аеорсухіѕјАВЕКМНОРСТХ", "aeopcyxisjABEKMHOPCTX")
+_LETTERS = re.compile(r"[A-Za-z\u0400-\u04ff]{2,}")
 
 
 Kind = Literal["phone", "id", "card", "mail", "password", "key"]
@@ -49,7 +60,7 @@ class Reading:
 
 def read(text: str) -> Reading:
     """``text`` with every character as its plain form; invisible ones and accents are gone."""
-    return _number_words(_han_digits(_characters(text)))
+    return _number_words(_han_digits(_folded(_characters(text))))
 
 
 def _characters(text: str) -> Reading:
@@ -83,15 +94,26 @@ def _plain(m: re.Match[str]) -> str:
     return unicodedata.normalize("NFKC", c) if digit is None else str(digit)
 
 
+def _folded(plain: Reading) -> Reading:
+    """The characters of other scripts that are read as those of this one, each as one character."""
+    if plain.text.isascii():
+        return plain
+
+    def latin(m: re.Match[str]) -> str:
+        return m[0].translate(_LOOKALIKES) if re.search("[A-Za-z]", m[0]) else m[0]
+
+    return Reading(_LETTERS.sub(latin, plain.text.translate(_SIMPLER)), plain.starts, plain.ends)
+
+
 def _han_digits(plain: Reading) -> Reading:
     def digits(m: re.Match[str]) -> str:
         return "".join(_HAN_DIGITS.get(c, c) for c in m[0])
 
-    return Reading(_HAN_RUN.sub(digits, plain.text), plain.starts, plain.ends)
+    return Reading(_MIXED_RUN.sub(digits, _HAN_RUN.sub(digits, plain.text)), plain.starts, plain.ends)
 
 
 def _number_words(plain: Reading) -> Reading:
-    """Seven digit words in a row are a number; fewer are talk."""
+    """Seven digit words in a row, digits among them, are one number; fewer are talk."""
     runs = list(_WORD_RUN.finditer(plain.text))
     if not runs:
         return plain
@@ -100,13 +122,18 @@ def _number_words(plain: Reading) -> Reading:
     ends: list[int] = []
     at = 0
     for run in runs:
-        for word in _WORD.finditer(plain.text, run.start(), run.end()):
-            out.append(plain.text[at : word.start()])
-            starts += plain.starts[at : word.start()]
-            ends += plain.ends[at : word.start()]
-            out.append(_WORDS[word[0].lower()])
-            starts.append(plain.starts[word.start()])
-            ends.append(plain.ends[word.end() - 1])
+        words = list(_WORD.finditer(plain.text, run.start(), run.end()))
+        if all(word[0].isdigit() for word in words):
+            continue
+        out.append(plain.text[at : run.start()])
+        starts += plain.starts[at : run.start()]
+        ends += plain.ends[at : run.start()]
+        at = run.start()
+        for word in words:  # and one space for whatever is between it and the last
+            gap = " " if word.start() > at else ""
+            out.append(gap + DIGIT_WORDS.get(word[0].lower(), word[0]))
+            starts += [*([plain.starts[at]] if gap else []), plain.starts[word.start()]]
+            ends += [*([plain.ends[word.start() - 1]] if gap else []), plain.ends[word.end() - 1]]
             at = word.end()
     out.append(plain.text[at:])
     return Reading("".join(out), starts + plain.starts[at:], ends + plain.ends[at:])
