@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -119,6 +122,72 @@ def test_private_data_of_every_kind(kind: str, text: str) -> None:
 )  # fmt: skip
 def test_ordinary_numbers_and_talk_are_not_private(text: str) -> None:
     assert private_in(text) == []
+
+
+TEXTS = Path(__file__).parent / "excerpts" / "private_texts.jsonl"
+
+
+def rows() -> list[dict[str, str]]:
+    return [json.loads(line) for line in TEXTS.read_text("utf-8").splitlines()]
+
+
+def test_private_data_as_people_write_it() -> None:
+    """What people write to an assistant with private data in it, and what is known not to be found.
+
+    Two lines of three were written apart from the detector, by somebody who had not seen it, and 80 of the 221
+    private ones among them were not found; it was then mended with them in hand, so that they show what is
+    found today and are no measure of what will be. The other lines came with the mending. A line is a ``text``, the ``kind`` of
+    what is private in it, the ``secret`` as it stands there, and ``found``: false where it is known not to be.
+    The values are made up and belong to nobody; a letter of each key is escaped, lest a scanner takes it for
+    one that leaked.
+    """
+    wrong = []
+    for row in rows():
+        if "secret" in row:
+            at = row["text"].index(row["secret"])
+            where = range(at, at + len(row["secret"]))
+            hidden = sum(any(p.start <= i < p.end for p in private_in(row["text"])) for i in where)
+            if (hidden >= 0.75 * len(where)) is not row.get("found", True):  # "!" may stay behind it
+                wrong.append(row)
+    assert wrong == []
+
+
+def test_what_people_write_with_nothing_private_in_it() -> None:
+    """Numbers, codes, versions and talk about passwords, from the same hands as the private texts."""
+    assert [row["text"] for row in rows() if "secret" not in row and private_in(row["text"])] == []
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "1 1 1 ", "1-", "(1", "a", "a b ", "a@", "a at ", "sk-", "eyJ-", "SG.", "://a:", "密码是", "密码是从pw=是", "password for for ",
+        "验证码 1 ", "密码abc123和", "a1b2是我的", "hunter2 is my ", "curl -u ", "助记词 apple ", "身份证号", "NI ", "DE12 1234 ",
+        "我的号码", "一1", "one ", "%31", "аa", "-----BEGIN PRIVATE KEY-----",
+    ],
+)  # fmt: skip
+def test_a_long_text_of_anything_takes_time_in_proportion(part: str) -> None:
+    def seconds(length: int) -> float:
+        started = time.process_time()
+        private_in((part * length)[:length])
+        return time.process_time() - started
+
+    seconds(100)  # loads the numbering plans
+    short, long = seconds(5_000), seconds(20_000)
+    assert long < 8 * short + 0.2, "four times in proportion, sixteen times with the square of the length"
+
+
+@pytest.mark.parametrize(
+    ("text", "blank"),
+    [
+        ("my pin is four oh eight one two two nine, ok?", "my pin is [password], ok?"),
+        ("SSN five three one, seven two, eight four zero six!", "SSN [identity number]!"),
+        ("我台灣手機 0937-482-615，謝謝", "我台灣手機 [电话号码]，謝謝"),
+        ("pаssword: falcon_314, да", "pаssword: [password], да"),
+        ("密碼改成了 moon-River77 喔", "密碼改成了 [密码] 喔"),
+    ],
+)
+def test_what_is_read_in_another_script_is_taken_out_where_it_stands(text: str, blank: str) -> None:
+    assert redacted(text) == blank
 
 
 def test_what_is_taken_out_is_named_in_the_language_of_the_text_and_the_rest_stays() -> None:
