@@ -34,7 +34,9 @@ _NAMED = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _IN_URL = re.compile(r"://(?P<value>[^\s/:@]{0,64}:(?!\d{1,5}[?#])(?P<password>[^\s/]{1,128}))@")
-_PLACEHOLDER = re.compile(r"[<{$*\[]|(?:your.*|user|password|passwd|pass|pwd|xxx+)$", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"[<{$*\[]|(?:your.*|user|password|passwd|pass|pwd|token|secret|xxx+)$", re.IGNORECASE
+)
 _RUN = re.compile(r"[A-Za-z0-9]{16,}")
 _HEX = re.compile(r"(?:0x)?[0-9a-f]{12,}", re.IGNORECASE)
 

@@ -12,7 +12,7 @@ _FLAGS = re.ASCII | re.IGNORECASE  # ASCII: a Chinese character beside a word is
 _WORD = f"(?:{'|'.join(DIGIT_WORDS)})"
 _WORDS = rf"{_WORD}(?:[\s,\-]{{1,2}}{_WORD}){{3,15}}"
 _VALUE = (
-    r"(?:(?<=[\"'`“「『【《])[ !#-&(-_a-~]{3,64}(?=[\"'`”」』】》])"  # in quotes, with spaces
+    r"(?:(?<=[\"'`“「『【《])(?! )[ !#-&(-_a-~]{3,64}(?<! )(?=[\"'`”」』】》])"  # in quotes, with spaces
     r"|(?<![\d.])\d(?: \d){2,11}(?!\w|\.\d)|\d{3,8}(?:[ \-]\d{3,8}){1,20}(?!\w|\.\d)"  # digits in groups
     rf"|{_WORDS}\b"
     r"|(?:(?!</)[\x21-\x7e]){3,64})"
@@ -45,6 +45,7 @@ _MIXED_CODE = re.compile(r"(?=[A-Z]{0,12}\d)[A-Z\d]{6,12}", _FLAGS)
 _NONE = re.compile(
     r"[*x.•_\-]{3,}$|\$[{(]|\$[A-Z_]+\W*$|%[sd(]|<[a-z_\- ]|[{\[,;)}\]]|your(?:[_\-\s]|$)"
     r"|(?:os|process|self|config|settings|env|request|args)\.|[a-z_][\w.]*(?:\[[\"']|\([\"')]|\(.*\))"
+    r"|[a-z_.]+[\[(][a-z_.]*\W*(?:=\w+)?\W*$"
     r"|1password|[a-z_]+[:=]$|[a-z_]+_(?:password|passwd|pwd|secret|token)\W*$|\d+-(?:bits?|char)"
     r"|(?:sha-?(?:[123]|256|384|512)|md5|aes-?\d{3}|rsa-?\d{4}|utf-?8|base64|argon2)\b"
     r"|(?:case|auto|non|pre|hard|well|long|short)-[a-z]+\W*$|[a-z]+-(?:based|only|protected|encrypted)\b",
@@ -102,8 +103,8 @@ def _given(m: re.Match[str]) -> tuple[int, int] | None:
     digit = _has_digit(value)
     if m["short"]:
         given = digit and len(value) >= (6 if value.isdigit() else 4)
-    elif sure:
-        given = value.lower() not in _TALK
+    elif sure:  # what stands in the line below is often the next line of a program
+        given = value.lower() not in _TALK and (digit or not m[0].isascii() or "\n" not in m["told"])
     elif m[0].isascii():  # "password to abc123", but not "password manager", "password1" or "password 2024"
         given = digit and len(value) >= 4 and m["told"] != "" and not are_dates(value)
     else:  # "密码 abc123"
