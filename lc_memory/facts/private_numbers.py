@@ -58,7 +58,7 @@ def _longest(text: str, parts: list[tuple[int, int]], i: int) -> tuple[int, Kind
             written.append((j + 1, digits, shape))
     called = bool(written) and _CALLED_PHONE.search(text, max(0, parts[i][0] - 32), parts[i][0]) is not None
     for j, digits, shape in reversed(written):
-        if _PUBLIC.fullmatch(digits) or (shape == (1, 3, 3, 4) and _PUBLIC.fullmatch(digits[1:])):
+        if (len(digits) == 10 or shape == (1, 3, 3, 4)) and _PUBLIC.fullmatch(digits[-10:]):
             return i, None
         kind = _kind(text, parts[i][0], parts[j - 1][1], digits, shape, called)
         if kind is not None:
@@ -82,7 +82,7 @@ def _kind(
     if (
         size <= 15
         and not counted
-        and _DATE.search(text, start, end) is None
+        and (max(shape) == 1 or _DATE.search(text, start, end) is None)
         and (called_phone or _is_phone(digits, shape, text[max(0, start - 2) : start]))
     ):
         return "phone"
@@ -116,9 +116,11 @@ _ISSUERS = re.compile(
 
 
 def _is_card(digits: str) -> bool:
+    if _ISSUERS.fullmatch(digits) is None or len(set(digits)) == 1:
+        return False
     from stdnum import luhn
 
-    return _ISSUERS.fullmatch(digits) is not None and len(set(digits)) > 1 and bool(luhn.is_valid(digits))
+    return bool(luhn.is_valid(digits))
 
 
 _CALLED_PHONE = re.compile(
@@ -144,12 +146,16 @@ _MOBILE = re.compile(r"(?:0?0?86)?(1[3-9]\d{9})")
 
 
 # Without the code of the country a number is one only where it is grouped as they do there.
-_AT_HOME = {
-    "US": ((3, 3, 4), (1, 3, 3, 4)),
-    "TW": ((4, 3, 3), (4, 6), (2, 4, 4), (2, 3, 4)),
-    "JP": ((3, 4, 4),),
-    "AU": ((4, 3, 3), (2, 4, 4)),
-    "DE": ((4, 7), (4, 8)),
+_AT_HOME: dict[tuple[int, ...], tuple[str, ...]] = {
+    (3, 3, 4): ("US",),
+    (1, 3, 3, 4): ("US",),
+    (3, 4, 4): ("JP",),
+    (4, 3, 3): ("TW", "AU"),
+    (2, 4, 4): ("TW", "AU"),
+    (2, 3, 4): ("TW",),
+    (4, 6): ("TW",),
+    (4, 7): ("DE",),
+    (4, 8): ("DE",),
 }
 
 
@@ -166,7 +172,7 @@ def _is_phone(digits: str, shape: tuple[int, ...], before: str) -> bool:
     whole = max(shape) == 1 or len(shape) == 1 or (len(shape) <= 4 and min(shape) > 1)
     if whole and digits.startswith("0") and (_is_number(digits, "CN") or _is_number(digits, "GB")):
         return True
-    return any(shape in shapes and _is_number(digits, region) for region, shapes in _AT_HOME.items())
+    return any(_is_number(digits, region) for region in _AT_HOME.get(shape, ()))
 
 
 def _is_number(number: str, region: str | None) -> bool:
