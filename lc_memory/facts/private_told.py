@@ -26,7 +26,10 @@ def told(more: str = "") -> str:
 
 
 # What is about to be given outright: anything may follow. The other words may as well go on with talk.
-SURE = re.compile(r"(?<!不)是|为|係|成|叫|\bis\b|\bwas\b|[:=>→—–]|[\"'`“「『【《]$", re.ASCII | re.IGNORECASE)
+SURE = re.compile(
+    r"(?<!不)是|为|係|成|叫|\bis\b|\bwas\b|\b(?:changed|updated) to\b|[:=>→—–]|[\"'`“「『【《]$",
+    re.ASCII | re.IGNORECASE,
+)
 # How many of something, or when: "密码 8 位", "password is 12+ characters".
 COUNTED = re.compile(
     r"\s{0,2}(?:[年月日位天岁秒块元款条]|次(?!日)|个(?!人)|文字|桁"
