@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-_PREFIX = re.compile(r"\s*(?:请?记住|remember)\s*[:：]\s*(?P<fact>\S.*)", re.IGNORECASE | re.DOTALL)
+_PREFIX = re.compile(
+    r"\s*(?:(?:请|麻烦)?(?:你)?(?:帮我)?记住(?:一下)?\s*[:：,，]"
+    r"|(?:please )?remember(?:\s*[:：]| that\s))\s*(?P<fact>\S.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def said_to_remember(text: str) -> str | None:
-    """The fact in a message that starts with ``记住:`` or ``remember:``, else None."""
+    """The fact in a message that starts with ``记住:`` or ``remember:``, else None. A question is none."""
     found = _PREFIX.match(text)
-    return found["fact"].strip() if found else None
+    fact = found["fact"].strip() if found else ""
+    return None if not fact or fact.endswith(("?", "？")) else fact

@@ -115,7 +115,19 @@ class TestScore:
         best, *others = expected(items, "Is Pepper a dog?", 10)
         assert best.id == "f0"
         assert best.words == ("pepper", "dog")
-        assert best.score > 0.5 > 0.2 > others[0].score
+        assert best.score > 3 * others[0].score
+
+    def test_of_a_question_with_one_word_left_a_memory_with_that_word_is_not_the_whole(self) -> None:
+        items = facts("She lives in York", "I teach maths at a school", *[f"note {n}" for n in range(50)])
+        (hit,) = expected(items, "What do I do for a living?", 10)
+        assert hit.words == ("living",)
+        assert hit.score < 0.7
+
+    def test_a_single_chinese_character_counts_half(self) -> None:
+        items = facts("我用过", "护照在抽屉", *[f"第{n}条" for n in range(50)])
+        (used,) = expected(items, "用", 10)
+        (named,) = expected(items, "护照", 10)
+        assert used.score < 0.6 * named.score
 
     def test_words_that_nobody_has_lower_the_score(self) -> None:
         items = facts("Pepper is a dog", "a cat")

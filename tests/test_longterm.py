@@ -15,6 +15,7 @@ from langchain_core.output_parsers import StrOutputParser
 from lc_memory import Memory, with_memory
 from lc_memory.context import Part
 from lc_memory.errors import MemoryInputError
+from lc_memory.remember import said_to_remember
 from lc_memory.script import chat_prompt
 from lc_memory.store import SessionKey
 from legacy_memory import MemoryManager
@@ -429,3 +430,122 @@ def test_a_dotenv_in_the_working_directory_does_not_move_chroma(
         in_order(memory)
     assert (tmp_path / "m" / "chroma" / "chroma.sqlite3").stat().st_size
     assert not (tmp_path / "elsewhere").exists()
+
+
+# What a newcomer's two lives in it showed
+
+
+def included(memory: Memory, question: str, kind: str = "recalled") -> list[str]:
+    shown = memory.explain(question, config(session="new")).parts
+    return [str(part.text) for part in shown if part.included and part.kind == kind]
+
+
+@pytest.mark.parametrize(
+    ("before", "told", "question"),
+    [
+        ("上周末和老同学去郊外爬山，路上堵车，吃了农家乐，聊了很多大学的事。" * 4, "我儿子的班主任换成了周老师。", "我儿子的班主任是谁？"),
+        ("We walked along the canal and talked about old times for hours. " * 5, "My flight is NH961 from Haneda.", "Which flight do I take?"),
+    ],
+)
+def test_of_a_long_turn_or_fact_the_part_that_answers_is_shown(
+    tmp_path: Path, before: str, told: str, question: str
+) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        say(memory, before + told + before, "好的")
+        memory.flush()
+        (line,) = included(memory, question)
+        assert told.rstrip(".。") in line
+        assert len(line) < 200
+    with opened(tmp_path / "n", embedding="local") as memory:
+        memory.remember(before * 2 + told, user_id="u1")
+        assert told.rstrip(".。") in included(memory, question)[0]
+
+
+def test_asking_again_and_again_does_not_push_out_the_answer(tmp_path: Path) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        memory.remember("我住在苏州", user_id="u1", kind="住址")
+        for question in ("我住在哪里？", "你知道我住在哪里吗", "请问我住在哪里", "我住哪儿呀？"):
+            say(memory, question, "我不知道。")
+        memory.flush()
+        found = included(memory, "我住在哪里？")
+        assert "我住在苏州" in found[0]
+        assert sum("我不知道" in line for line in found) <= 1, "of the same answers one is enough"
+
+
+def test_an_answer_that_was_given_to_a_question_is_found_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        say(memory, "办申根签证要哪些材料？", "护照、照片、银行流水和在职证明。")
+        memory.flush()
+        assert "银行流水" in included(memory, "上次说申根签证要哪些材料来着")[0]
+
+
+def test_what_was_said_twice_does_not_return_when_it_is_superseded(tmp_path: Path) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        for session, said in (("s1", "记住: 我住在北京"), ("s2", "记住：我住在北京"), ("s3", "记住：我搬到上海了")):
+            say(memory, said, "好的", session=session)
+        say(memory, "我们组长叫王磊，人挺好", "是吗", session="s4")
+        memory.remember("我的组长是王磊", user_id="u1", kind="组长")
+        memory.remember("我的组长是苏珊", user_id="u1", kind="组长")
+        memory.flush()
+        assert not any("北京" in line for line in included(memory, "我住在哪里"))
+        found = included(memory, "我组长叫什么")
+        assert "苏珊" in found[0]
+        assert not any("王磊" in line for line in found)
+
+
+def test_a_courtesy_is_not_found_for_what_was_said_before_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        say(memory, "我的护照在书房第二个抽屉", "记下了")
+        say(memory, "谢谢", "不客气！")
+        say(memory, "好的", "嗯")
+        memory.flush()
+        found = included(memory, "我的护照放在哪里")
+        assert len(found) == 1
+        assert "抽屉" in found[0]
+
+
+def test_what_takes_the_place_of_a_core_fact_is_core(tmp_path: Path) -> None:
+    with opened(tmp_path / "m") as memory:
+        memory.core("u1").set("预算", "40万")
+        memory.remember("预算改成30万", user_id="u1", kind="预算")
+        assert [fact.text for fact in memory.core("u1").all()] == ["预算改成30万"]
+
+
+def test_a_fact_is_found_and_shown_by_its_kind(tmp_path: Path) -> None:
+    with opened(tmp_path / "m", embedding="local") as memory:
+        memory.remember("花生", user_id="u1", kind="过敏")
+        memory.remember("Marcus", user_id="u1", kind="name of the dog")
+        assert any("过敏: 花生" in line for line in included(memory, "我对什么过敏？"))
+        assert any("name of the dog: Marcus" in line for line in included(memory, "What is the name of my dog?"))
+
+
+def test_a_fact_that_a_program_noted_outlives_the_session_that_repeated_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "m") as memory:
+        memory.remember("我的车是红色的", user_id="u1")
+        say(memory, "记住: 我的车是红色的", "好的", session="s2")
+        memory.forget(user_id="u1", session_id="s2")
+        assert memory.facts_for("u1").recall("我的车是什么颜色") == ["我的车是红色的"]
+
+
+def test_a_fact_said_without_its_kind_gets_it_when_it_is_said_with_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "m") as memory:
+        memory.remember("我对花生过敏", user_id="u1")
+        memory.remember("我对花生过敏", user_id="u1", kind="过敏")
+        memory.remember("我对虾过敏", user_id="u1", kind="过敏")
+        assert memory.facts_for("u1").recall("我对什么过敏", k=5) == ["我对虾过敏"]
+
+
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("请帮我记住：我住在北京", "我住在北京"),
+        ("记住，我不吃香菜", "我不吃香菜"),
+        ("Please remember: I like tea", "I like tea"),
+        ("remember that I like tea", "I like tea"),
+        ("记住：怎么做？", None),
+        ("Remember that trip?", None),
+        ("我记住：了", None),
+    ],
+)
+def test_what_is_to_be_remembered(message: str, fact: str | None) -> None:
+    assert said_to_remember(message) == fact

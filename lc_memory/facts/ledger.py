@@ -34,6 +34,10 @@ _BY_ID = sql(_SELECT + "owner_key = :owner_key AND fact_key = :fact_key")
 # No ORDER BY … LIMIT: it tempts PostgreSQL to walk all facts in that order.
 _SAME = sql(_SELECT + "owner_key = :owner_key AND same_key = :same_key AND superseded_by IS NULL")
 _HISTORY = sql(_SELECT + "owner_key = :owner_key AND kind_key = :kind_key ORDER BY id")
+_SUPERSEDED = sql(
+    "SELECT text FROM lcm_facts WHERE owner_key = :owner_key AND kind_key IN :kinds"
+    " AND superseded_by IS NOT NULL ORDER BY id DESC LIMIT :limit"
+).bindparams(bindparam("kinds", expanding=True))
 _UNINDEXED = sql(_SELECT + "indexed = 0 ORDER BY id LIMIT :limit")
 _LEFT = sql("SELECT COUNT(*) FROM lcm_facts WHERE indexed = 0")
 _ITERATE = sql(_SELECT + "id > :after ORDER BY id LIMIT :limit")
@@ -56,6 +60,7 @@ _RETIRE = (
     " revision = revision + 1 WHERE owner_key = :owner_key AND kind_key = :kind_key"
     " AND superseded_by IS NULL AND id <> :row AND "
 )
+_MAKE_CORE = sql(f"UPDATE lcm_facts SET core = 1 WHERE id = :row RETURNING {_FIELDS}")
 _MARK = sql("UPDATE lcm_facts SET indexed = 1 WHERE id = :row AND revision = :revision")
 _COUNT = (
     "SELECT COUNT(*),"
@@ -96,11 +101,13 @@ class Ledger:
 
         Said before (the same text but for case, width, spaces and the full stop, of the same kind and
         subject, still current): the count grows, ``noted_at`` and ``expires_at`` become the new ones,
-        private and core stay once set, the first source stays. With a ``fact_id`` that the owner has, that
-        fact is written over instead; its own text once more counts as said again.
+        private and core stay once set, the first source stays (none, where a program noted it). With a
+        ``fact_id`` that the owner has, that fact is written over instead; its own text once more counts as
+        said again.
 
         ``supersede``: the owner's other current facts of this kind and subject become history, in the same
-        transaction.
+        transaction; where one of them was core, this is. A fact that was noted without a kind gets the one
+        with which it is said again.
 
         Without ``fact_id`` the id is ``f`` and twelve hex digits of the text's md5, as the dict-based
         memory has it, or another one where a retired fact holds that.
@@ -122,6 +129,9 @@ class Ledger:
             self._database.serialize(connection, owner_key)
             if fact_id is None:
                 old = connection.execute(_SAME, values).first()
+                if old is None and kind is not None:  # said before, without its kind
+                    unnamed = _identity(owner, text, None, None)
+                    old = connection.execute(_SAME, unnamed).first()
                 fact_id = _free_id(connection, owner_key, text) if old is None else from_column(old.fact_id)
             else:
                 check_text("fact_id", fact_id)
@@ -134,9 +144,10 @@ class Ledger:
                 row = connection.execute(_UPDATE, {**values, **_merged(old, values), "row": old.id}).one()
             if supersede:
                 where = "subject IS NULL" if subject is None else "subject = :subject"
-                connection.execute(
-                    sql(_RETIRE + where), {**values, "successor": row.fact_id, "now": now, "row": row.id}
-                )
+                retired = {**values, "successor": row.fact_id, "now": now, "row": row.id}
+                was_core = connection.execute(sql(_RETIRE + where + " RETURNING core"), retired).scalars()
+                if any(was_core.all()) and not row.core:  # what stood in every prompt is replaced there
+                    row = connection.execute(_MAKE_CORE, {"row": row.id}).one()
         return _fact(row)
 
     def restore(self, fact: Fact) -> bool:
@@ -203,6 +214,17 @@ class Ledger:
         """The owner's facts that were noted in these sessions, history included."""
         keys = [digest(session) for session in sessions]
         return self._select("owner_key = :owner_key AND source_key IN :some", keys, owner_key=digest(owner))
+
+    def superseded(self, owner: str, kinds: Iterable[str], limit: int) -> list[str]:
+        """The texts of the owner's superseded facts of these kinds, the last noted first."""
+        keys = [digest(kind) for kind in kinds]
+        if not keys:
+            return []
+        with self._database.read() as connection:
+            found = connection.execute(
+                _SUPERSEDED, {"owner_key": digest(owner), "kinds": keys[:_AT_ONCE], "limit": limit}
+            )
+            return [from_column(text) for text in found.scalars()]
 
     def remove(self, owner: str, ids: Sequence[str]) -> tuple[int, ...]:
         """Erase facts; the rows that are gone. (:meth:`Store.wipe` then clears the files of them.)
@@ -344,8 +366,7 @@ def _merged(old: Any, new: dict[str, Any]) -> dict[str, Any]:
             "private": max(old.private, new["private"]),
             "core": max(old.core, new["core"]),
         }
-        if load_json(old.source):
-            merged |= _source(load_json(old.source))
+        merged |= _source(load_json(old.source))
     after = {**new, **merged}
     same = all(
         getattr(old, name) == after[name]

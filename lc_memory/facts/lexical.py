@@ -31,6 +31,13 @@ from lc_memory.facts import words
 K1, B = 1.2, 0.75  # the values that BM25 is published and shipped with
 OWN, CONTEXT = 2, 1
 
+SINGLE = 0.5
+"""What a single Chinese character counts: between function characters it mostly is a light verb, like 用."""
+
+LEAST_INFORMATION = 2.0
+"""A share is of at least so many words as rare as can be: of "What do I do for a living?" one is left, and a
+memory with a form of "live" is not for that all that was asked for. From 1 to 3 recall differs by .002."""
+
 MAX_TERMS = 2_000
 """So many terms of a memory, and of its context, are kept."""
 
@@ -90,7 +97,7 @@ class Question:
     """Term to the word as it was asked."""
     idf: Mapping[str, float]
     total: float
-    """Of all idf."""
+    """Of all idf, or more where they are few: see :data:`LEAST_INFORMATION`."""
     mean_length: float
 
     @staticmethod
@@ -111,8 +118,9 @@ class Question:
         idf = {}
         for term in surface:
             n = min(frequency.get(term, 0), items)
-            idf[term] = math.log(1 + (items - n + 0.5) / (n + 0.5))
-        return cls(surface, idf, sum(idf.values()), max(1.0, length / max(1, items)))
+            idf[term] = math.log(1 + (items - n + 0.5) / (n + 0.5)) * (SINGLE if _is_single(term) else 1)
+        least = LEAST_INFORMATION * math.log1p(items)
+        return cls(surface, idf, max(sum(idf.values()), least), max(1.0, length / max(1, items)))
 
     def rarest(self, frequency: Mapping[str, int], budget: int, most: int) -> list[str]:
         """Terms to look for: the rarest first, up to ``budget`` matches, but at least one."""
@@ -143,3 +151,7 @@ class Question:
         # Summed in one order, so that every index gives the same number to the last bit.
         score = sum(found[term] for term in telling) / self.total
         return LexicalHit(entry.id, entry.source, score, tuple(self.surface[term] for term in telling))
+
+
+def _is_single(term: str) -> bool:
+    return len(term) == 1 and "\u3400" <= term <= "\u9fff"

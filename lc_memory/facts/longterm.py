@@ -19,10 +19,11 @@ from lc_memory.facts import Fact, items
 from lc_memory.facts.collected import recorded
 from lc_memory.facts.keeping import Keeping, RunsLater, Source
 from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
+from lc_memory.facts.passing import only_asks
 from lc_memory.facts.phatic import is_phatic
 from lc_memory.facts.recall import CANDIDATES, LOCAL, Candidate, rank
 from lc_memory.facts.restated import restated
-from lc_memory.facts.texts import FACT, PRIVATE, TURN, fact_line, turn_line, turn_text
+from lc_memory.facts.texts import FACT, PRIVATE, TURN, fact_line, said, turn_line, turn_text
 from lc_memory.facts.vectors import Vectors
 from lc_memory.store import SessionKey, Turn
 from lc_memory.store.backlog import StoredTurn
@@ -144,13 +145,22 @@ class LongTerm(Keeping):
                     share=hit.score if hit else 0.0,
                     words=hit.words if hit else (),
                     noted_at=memory.noted_at if isinstance(memory, Fact) else memory.turn.created_at,
+                    answer=None if isinstance(memory, Fact) else _answer_alone(memory.turn),
                 )
             )
         about = recorded(self._open().database) if cosines else None
         ranked = rank(query, candidates, k=k, scale=about.scale if about else LOCAL)
         texts = {candidate.id: candidate.text for candidate in candidates}
         return [
-            Found(r.id, texts[r.id], _line(memories[r.id]), r.score, r.why, memories[r.id]) for r in ranked
+            Found(
+                r.id,
+                texts[r.id],
+                _line(memories[r.id], hits[r.id].words if r.id in hits else ()),
+                r.score,
+                r.why,
+                memories[r.id],
+            )
+            for r in ranked
         ]
 
     def _nearest(
@@ -219,8 +229,16 @@ def _holds(
     )
 
 
-def _line(memory: Fact | StoredTurn) -> str:
-    return fact_line(memory) if isinstance(memory, Fact) else turn_line(memory.turn)
+def _answer_alone(turn: Turn) -> str | None:
+    """The answer, where the question only asks."""
+    question, answer = said(turn)
+    return answer if only_asks(question) else None
+
+
+def _line(memory: Fact | StoredTurn, telling: Sequence[str]) -> str:
+    if isinstance(memory, Fact):
+        return fact_line(memory, telling)
+    return turn_line(memory.turn, telling)
 
 
 __all__ = ["ALL", "Found", "LongTerm", "Source"]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from lc_memory.facts.phatic import is_phatic
+
 _COURTESY = re.compile(
     r"(?:你好|您好|早上?好|晚上?好|晚安|再见|拜拜|谢谢你?|多谢|感谢|辛苦了?|好的?|明白了?|知道了|嗯+"
     r"|哦+|行吧?|可以|继续|不客气|对不起|抱歉"
@@ -87,11 +89,20 @@ _FROM_NOW_ON = re.compile(
 )
 
 
+_CLAUSE = re.compile(r"(?<=[。！!？?])|[，；;\n]|,\s|(?<=\.)\s")
 _CODE = re.compile(
     r"^\s*(?:def |class |import |from \w+ import|function |const |SELECT |INSERT |UPDATE |DELETE FROM"
     r"|#include|<\?|</?\w+>"
     r"|ERROR|WARN(?:ING)?\b|DEBUG|Traceback|>>>|\$ )|[;{}]\s*$|=>|==|\w\(\)",
 )
+
+
+def only_asks(text: str) -> bool:
+    """Whether every clause of ``text`` is a question, or says nothing."""
+    clauses = [part.strip() for part in _CLAUSE.split(text) if not is_phatic(part)]
+    return bool(clauses) and all(
+        part.endswith(("?", "？")) or _ASKING.search(part) is not None for part in clauses
+    )
 
 
 def is_passing(clause: str) -> bool:
@@ -119,4 +130,4 @@ def passing(clause: str, sentence: str, mark: str) -> str | None:
     return None
 
 
-__all__ = ["is_passing", "passing"]
+__all__ = ["is_passing", "only_asks", "passing"]

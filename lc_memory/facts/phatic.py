@@ -24,7 +24,7 @@ _ENGLISH = """
     much a lot so very many welcome sorry ok okay k kk sure yes yeah yep yup no nope nah not right fine
     great nice cool awesome perfect excellent wonderful lovely brilliant amazing got gotcha it i see
     understood alright all bye goodbye later tomorrow please continue go on ahead carry proceed next
-    more keep going lol haha hahaha thats its im ha hmm hm mhm uh wow oh ah well then
+    more keep going lol haha hahaha thats its im youre ha hmm hm mhm uh wow oh ah well then
 """
 _ENGLISH_WORDS = frozenset(_ENGLISH.split())
 _CHINESE_PHRASE = re.compile("|".join(sorted(_CHINESE.split(), key=len, reverse=True)))

@@ -45,6 +45,10 @@ the square root of their number, and so does the floor. With 5, two messages of 
 across languages; with 2, half of the unrelated messages recalled something from ten facts.
 """
 
+ASKING = 0.5
+"""What the evidence of a turn that only asks counts. It is nearest to the same question asked again, and
+tells nothing unless its answer does."""
+
 CONTEXT_MESSAGES = 2
 CONTEXT_CHARS = 200
 """So much of each message of the context is taken: a page-long answer would drown what follows it."""
@@ -87,6 +91,8 @@ class Candidate:
     """What it has in common with the question, the most telling first."""
     noted_at: float = 0.0
     """Unix seconds; of two that are equally good the newer comes first."""
+    answer: str | None = None
+    """Of a turn that only asks: what was answered. Of those with the same answer one is given."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,10 @@ def rank(
     known = {c.id: scale.meaning(c.cosine) for c in found if c.cosine is not None}
     farthest = min(known.values(), default=0.0)
     least = floor / math.sqrt(max(1.0, len(Question.terms(question)) / SHORT_QUESTION))
-    evidence = {c.id: known.get(c.id, farthest) + WORDS * c.share for c in found}
+    evidence = {
+        c.id: (known.get(c.id, farthest) + WORDS * c.share) * (1 if c.answer is None else ASKING)
+        for c in found
+    }
     ranked: list[Ranked] = []
     said: set[str] = set()
     for candidate in sorted(found, key=lambda c: (-evidence[c.id], -c.noted_at, c.id)):
@@ -124,7 +133,7 @@ def rank(
             break
         if known.get(candidate.id, 0.0) + WORDS * candidate.share < least:
             continue
-        saying = same_saying(candidate.text)
+        saying = same_saying(candidate.text if candidate.answer is None else candidate.answer)
         if saying in said:
             continue
         said.add(saying)

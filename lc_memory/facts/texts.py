@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from lc_memory.facts import Fact
 from lc_memory.facts.index import Item
 from lc_memory.facts.items import fact_item, turn_item
 from lc_memory.facts.lexical import LexicalItem
+from lc_memory.facts.phatic import is_phatic
 from lc_memory.facts.privacy import passed
 from lc_memory.facts.recall import context_of, in_context
 from lc_memory.messages import Message, text_of
@@ -22,6 +24,8 @@ FACT, PRIVATE, TURN = "fact", "private", "turn"
 
 _ANSWER_CHARS = 500  # of an answer that are embedded: a page of it would drown its question
 _LINE_CHARS = 120  # of each side of a turn, in a prompt
+_COURTESY = 30  # characters of an answer to a message that says nothing
+_PLACES = 64  # of the telling words in a long text that are tried
 
 
 @lru_cache(maxsize=4096)  # the same turns are shown again and again
@@ -48,19 +52,21 @@ def fact_entries(fact: Fact) -> tuple[Item, LexicalItem] | None:
         id=fact_item(fact.row),
         owner=fact.owner,
         source=FACT,
-        text=words,
+        text=f"{fact.kind}: {words}" if fact.kind else words,
         row=fact.row,
         revision=fact.revision,
         private=fact.private,
         kind=fact.kind,
         session=fact.source.get("session") if isinstance(fact.source.get("session"), str) else None,
     )
-    return item, LexicalItem(item.id, PRIVATE if fact.private else FACT, words)
+    return item, LexicalItem(item.id, PRIVATE if fact.private else FACT, words, fact.kind or "")
 
 
 def turn_entries(stored: StoredTurn, before: Turn | None) -> tuple[Item, LexicalItem] | None:
     """What the two indexes hold of a turn; ``before`` is the one before it, its context."""
     question, answer = said(stored.turn)
+    if is_phatic(question) and (is_phatic(answer) or len(answer) <= _COURTESY):
+        return None  # with its context it would be found for what was said before it
     words = indexable("\n".join(part for part in (question, answer) if part))
     if words is None:
         return None
@@ -79,17 +85,18 @@ def turn_entries(stored: StoredTurn, before: Turn | None) -> tuple[Item, Lexical
     return item, LexicalItem(item.id, TURN, words, context)
 
 
-def fact_line(fact: Fact) -> str:
-    """``[2026-08-24] 我喜欢打篮球``"""
-    return f"[{day(fact.noted_at)}] {shorten(fact.text, 2 * _LINE_CHARS)}"
+def fact_line(fact: Fact, telling: Sequence[str] = ()) -> str:
+    """``[2026-08-24] 我喜欢打篮球``, or under its kind: ``[2026-08-24] 过敏: 花生``"""
+    kind = f"{fact.kind}: " if fact.kind else ""
+    return f"[{day(fact.noted_at)}] {kind}{excerpt(fact.text, 2 * _LINE_CHARS, telling)}"
 
 
-def turn_line(turn: Turn) -> str:
+def turn_line(turn: Turn, telling: Sequence[str] = ()) -> str:
     """``[2026-08-24] 用户: … / 助手: …``"""
     question, answer = said(turn)
     names: Mapping[str, str] = SPEAKERS[language_of(question or answer)]
     sides = [("user", question), ("assistant", answer)]
-    shown = [f"{names[role]}: {shorten(words, _LINE_CHARS)}" for role, words in sides if words]
+    shown = [f"{names[role]}: {excerpt(words, _LINE_CHARS, telling)}" for role, words in sides if words]
     return f"[{day(turn.created_at)}] {' / '.join(shown)}"
 
 
@@ -105,9 +112,36 @@ def day(seconds: float) -> str:
         return "?"
 
 
-def shorten(text: str, limit: int) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= limit else words[: limit - 1] + "…"
+def excerpt(text: str, limit: int, telling: Sequence[str] = ()) -> str:
+    """About ``limit`` characters of ``text``: where most of the ``telling`` words stand, the first of which
+    count most; the beginning where none does."""
+    whole = " ".join(text.split())
+    if len(whole) <= limit:
+        return whole
+    plain = whole.lower()
+    places = [(m.start(), 1 / rank) for rank, word in enumerate(telling, 1) for m in _stands(word, plain)]
+
+    def told(start: int) -> float:
+        end = start + limit
+        return sum(
+            max((w for at, w in places if start <= at < end and w == one), default=0) for one in weights
+        )
+
+    weights = {weight for _, weight in places}
+    starts = [0, *sorted({max(0, min(at - limit // 4, len(whole) - limit)) for at, _ in places[:_PLACES]})]
+    start = max(starts, key=told)
+    if start == 0:
+        return whole[: limit - 1] + "…"
+    if whole[start - 1].isascii() and whole[start].isascii():  # not from the middle of a word
+        start = max(whole.find(" ", start, start + 20) + 1, start)
+    shown = whole[start : start + limit]
+    return f"…{shown}" if start + limit >= len(whole) else f"…{shown[:-1]}…"
+
+
+def _stands(word: str, plain: str) -> Iterator[re.Match[str]]:
+    """Where a word stands in a text, or another form of it."""
+    form = re.escape(word) if not word.isascii() else rf"\b{re.escape(word[: max(3, len(word) - 2)])}"
+    return re.finditer(form, plain)
 
 
 def _text(message: Message) -> str:
