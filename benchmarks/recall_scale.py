@@ -4,6 +4,7 @@
 
     python benchmarks/recall_scale.py                      # 100,000 of one user; 1,000 users x 1,000
     python benchmarks/recall_scale.py --one 5000 --users 50 --each 100 --checked 500
+    python benchmarks/recall_scale.py --one 0 --keep FOLDER      # filled once (an hour), measured again
 
 Memories are sentences of ten words, drawn from 5,000 with the frequencies that words have in a language
 (Zipf's law), and end in a number and a name that no other has. The vector of a text, of the default
@@ -140,6 +141,9 @@ def raw_writes(users: int, each: int) -> float:
 def filled(folder: Path, users: int, each: int) -> Memory:
     """A memory with ``each`` facts of ``users``."""
     memory = Memory.open(folder, embedding=Drawn())
+    if memory._stored("").store.ledger().counts().total == users * each:
+        print("  (filled before)")
+        return memory
     store: Any = memory._stored("").store
     longterm: Any = memory._long("")
     total, done, indexing, first_part = users * each, 0, 0.0, 0.0
@@ -196,9 +200,11 @@ def timed(calls: list[Callable[[], Any]]) -> tuple[float, float]:
     return statistics.median(times), sorted(times)[int(len(times) * 0.95)]
 
 
-def measure(users: int, each: int, queries: int, checked: int, embedding_ms: float) -> None:
+def measure(
+    users: int, each: int, queries: int, checked: int, embedding_ms: float, keep: Path | None = None
+) -> None:
     print(f"{users:,} user{'s' if users > 1 else ''} x {each:,} memories", flush=True)
-    folder = Path(tempfile.mkdtemp(prefix="lc-memory-scale-"))
+    folder = keep or Path(tempfile.mkdtemp(prefix="lc-memory-scale-"))
     try:
         memory = filled(folder, users, each)
         longterm: Any = memory._long("")
@@ -233,8 +239,8 @@ def measure(users: int, each: int, queries: int, checked: int, embedding_ms: flo
         for user in sorted({u for u, _ in asked})[:20]:
             questions = [q for u, q in asked if u == user][:20]
             for q, true in zip(questions, truly_nearest(user, each, questions, 10), strict=True):
-                found = index.nearest(q, f"user:u{user}", 10, owned=each)
-                rows = store.ledger().by_row([int(one.id[1:]) for one in found])
+                found = longterm._nearest(f"user:u{user}", q, 10, ("facts", "turns"), None, False, each)
+                rows = store.ledger().by_row([int(item[1:]) for item in found])
                 hit += sum(fact.text in true for fact in rows.values())
                 same += len(true)
         print(f"  of the ten truly nearest memories {hit / same:.1%} were found by vectors")
@@ -258,7 +264,8 @@ def measure(users: int, each: int, queries: int, checked: int, embedding_ms: flo
         }
         print(f"  disk {disk['all']:.0f} MB (vectors {disk['chroma']:.0f} MB); memory {peak:.0f} MB at most")
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:
@@ -272,6 +279,7 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=1_000, help="memories of each of them")
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--checked", type=int, default=10_000, help="questions about another user's memories")
+    parser.add_argument("--keep", type=Path, help="a folder for the many users' memory, kept and used again")
     options = parser.parse_args()
 
     from lc_memory.models.embeddings import embeddings
@@ -285,7 +293,7 @@ def main() -> None:
     if options.one:
         measure(1, options.one, options.queries, 0, embedding_ms)
     if options.users:
-        measure(options.users, options.each, options.queries, options.checked, embedding_ms)
+        measure(options.users, options.each, options.queries, options.checked, embedding_ms, options.keep)
 
 
 if __name__ == "__main__":

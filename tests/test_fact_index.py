@@ -96,6 +96,27 @@ def test_the_owners_nearest_are_found_whatever_share_of_all_is_the_owners(
     assert found == near(index, "red apples", owner="me", limit=10)
 
 
+def test_few_among_many_are_read_and_compared_and_give_what_a_filter_gives(index: VectorIndex) -> None:
+    index.put([item(n, f"red apples and thing {n}", owner="other") for n in range(1, 900)])
+    mine = [
+        item(n, f"thing {n} of mine with {'apples' if n % 3 else 'pears'}", owner="me", kind="ab"[n % 2])
+        for n in range(1000, 1020)
+    ]
+    index.put(mine)
+    calls: list[int] = []
+
+    def ids() -> list[str]:
+        calls.append(1)
+        return [*(one.id for one in mine), "f77777"]  # one that has no vector yet
+
+    for kinds in (None, ["a"], ["a", "b"], ["c"]):
+        filtered = index.nearest("red apples", "me", 7, kinds=kinds)
+        compared = index.nearest("red apples", "me", 7, kinds=kinds, owned=20, ids=ids)
+        assert [hit.cosine for hit in compared] == pytest.approx([h.cosine for h in filtered], abs=1e-5)
+        assert {hit.id for hit in compared} <= {one.id for one in mine if kinds is None or one.kind in kinds}
+    assert len(calls) == 4
+
+
 class Long(Bags):
     """Vectors that are not normalised."""
 

@@ -53,6 +53,10 @@ class UserFacts:
         return [one.text for one in found]
 
     def delete(self, fid: str) -> None:
-        """Erase a fact; one that is not there is no error."""
+        """Erase a fact; one that is not there is no error.
+
+        The turn it was said in stays, as part of the conversation, and may be recalled:
+        :meth:`Memory.forget <lc_memory.Memory.forget>` erases a session with all that was learnt in it.
+        """
         if self._store().ledger().remove(self._owner, [fid]):
             self._longterm.noted()

@@ -11,7 +11,7 @@ import contextlib
 import math
 import random
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +26,7 @@ from lc_memory.store.database import Database
 from lc_memory.store.text import digest
 
 if TYPE_CHECKING:
-    from chromadb import Collection
+    from chromadb import Collection, Include
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from langchain_core.documents import Document
 
@@ -38,6 +38,7 @@ _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 200}
 # a few ms more (benchmarks/recall_scale.py).
 _WIDEST = 256  # entries that a search reads and throws away rather than filter; see nearest()
 _SPARE = 1.3
+_COMPARED, _COMPARED_FAR = 4000, 250  # entries that are read and compared; over HTTP they come as text
 _T = TypeVar("_T")
 
 
@@ -220,13 +221,16 @@ class VectorIndex:
         kinds: Sequence[str] | None = None,
         include_private: bool = False,
         owned: int = 0,
+        ids: Callable[[], Sequence[str]] | None = None,
     ) -> list[Near]:
         """The owner's ``limit`` entries nearest to the question, which is embedded for it.
 
-        ``owned``: about how many entries the owner has. A filter takes Chroma time for each entry that it
-        lets through (half a second for 50,000). Where the owner has a good part of all, the nearest of
-        everybody are read in their order instead, until ``limit`` of the owner's are among them, which are
-        the same ones; where that does not come about, the filter is used.
+        ``owned``: about how many entries the owner has. ``ids``: which they are, of these sources.
+
+        A filter takes Chroma time for each entry that it lets through (half a second for 50,000), and far
+        more where these are few among many (a second for 1,000 of a million). Where the owner has a good part
+        of all, the nearest of everybody are read in their order instead, until ``limit`` of the owner's are
+        among them, which are the same ones. Where he has few, all of his are read and compared.
         """
         vector = self._embedding.embed_query(clean(query))
         scopes = [scope(owner)] + ([scope(owner, private=True)] if include_private else [])
@@ -237,7 +241,32 @@ class VectorIndex:
                 mine = [hit for hit in found if hit[0].metadata.get("scope") in scopes]
                 if len(mine) >= limit or len(found) < many:
                     return _near(mine[:limit])
+            if ids is not None and owned <= (_COMPARED if self.home.files else _COMPARED_FAR):
+                return self._compared(vector, ids(), kinds)[:limit]
             return _near(self._search(vector, limit, _where(scopes, sources, kinds)))
+
+    def _compared(self, vector: list[float], ids: Sequence[str], kinds: Sequence[str] | None) -> list[Near]:
+        """All of these entries, the nearest first."""
+        import numpy as np
+
+        wanted = None if kinds is None else {digest(kind).hex() for kind in kinds}
+        include: Include = ["embeddings"] if wanted is None else ["embeddings", "metadatas"]
+        asked = np.asarray(vector, dtype=np.float32)
+        near: list[Near] = []
+        for some in _slices(list(ids), 1000):
+            found = self._collection.get(some, include=include)
+            if not found["ids"]:
+                continue
+            vectors = np.asarray(found["embeddings"], dtype=np.float32)
+            lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(asked)
+            cosines = (vectors @ asked) / np.maximum(lengths, 1e-12)
+            metadatas: Sequence[Any] = found["metadatas"] or [None] * len(cosines)
+            near += [
+                Near(item, max(-1.0, min(1.0, float(cosine))))
+                for item, cosine, meta in zip(found["ids"], cosines, metadatas, strict=True)
+                if wanted is None or (meta or {}).get("kind") in wanted
+            ]
+        return sorted(near, key=lambda one: -one.cosine)
 
     def _search(self, vector: list[float], n: int, where: Any) -> list[tuple[Document, float]]:
         return self._chroma.similarity_search_by_vector_with_relevance_scores(vector, n, filter=where)

@@ -124,6 +124,12 @@ class DatabaseLexicalIndex:
         found = kept.matching(connection, mine.id, weights, sources, BUDGET, max(_RESCORED * limit, 64))
         return asked.best(map(_entry, found), limit)
 
+    def ids(self, connection: Connection, owner: str, sources: Collection[str] | None = None) -> list[str]:
+        """All of the owner's items; ``sources``: of these only."""
+        number = _find_owner(connection, owner)
+        rows = connection.execute(_IDS, {"owner": number}).all()
+        return [row.item_id for row in rows if sources is None or row.source in sources]
+
     def forget(self, connection: Connection, owner: str) -> None:
         """Remove all that the owner has, and see that no trace of its words is left in the index."""
         number = _find_owner(connection, owner)
@@ -186,6 +192,7 @@ _ITEMS = text(
 _DELETE = text("DELETE FROM lcm_lexical_items WHERE id IN :rows").bindparams(
     bindparam("rows", expanding=True)
 )
+_IDS = text("SELECT item_id, source FROM lcm_lexical_items WHERE owner = :owner")
 _SOME_ITEMS = text(
     "SELECT id, item_id, source, own, context FROM lcm_lexical_items WHERE owner = :owner LIMIT :some"
 )

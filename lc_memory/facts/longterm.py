@@ -114,14 +114,13 @@ class LongTerm(Keeping):
             return []
         limit = max(CANDIDATES, 3 * k) + spare
         cosines = self._nearest(owner, query, limit, asked, kinds, include_private, owned)
-        words = {"facts": [FACT, *([PRIVATE] if include_private else [])], "turns": [TURN]}
         with self._open().database.read() as connection:
             # By kind the words cannot be asked; more of them are read instead.
             many = limit if kinds is None else 8 * limit
             hits = {
                 hit.id: hit
                 for hit in self._lexical.search(
-                    connection, owner, query, many, [name for s in asked for name in words[s]]
+                    connection, owner, query, many, _words_of(asked, include_private)
                 )
             }
         memories = self._memories([*cosines, *hits])
@@ -176,6 +175,12 @@ class LongTerm(Keeping):
         if self._vectors.due():
             self._schedule()
         sources = None if set(asked) == set(self._sources) else [s.removesuffix("s") for s in asked]
+        words = _words_of(asked, include_private)
+
+        def ids() -> list[str]:
+            with self._open().database.read() as connection:
+                return self._lexical.ids(connection, owner, words)
+
         try:
             near = self._vectors.use(
                 lambda index: index.nearest(
@@ -186,6 +191,7 @@ class LongTerm(Keeping):
                     kinds=kinds,
                     include_private=include_private,
                     owned=owned,
+                    ids=ids,
                 )
             )
         except FactIndexError as error:
@@ -213,6 +219,12 @@ class LongTerm(Keeping):
             stored = self._open().backlog().by_row(turns)
             found |= {items.turn_item(row): turn for row, turn in stored.items()}
         return found
+
+
+def _words_of(asked: Sequence[Source], include_private: bool) -> list[str]:
+    """The sources of the lexical index."""
+    names = {"facts": [FACT, *([PRIVATE] if include_private else [])], "turns": [TURN]}
+    return [name for source in asked for name in names[source]]
 
 
 def _holds(
