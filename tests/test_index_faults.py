@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
+from lc_memory.facts.chroma_base import BrokenIndexError
+from lc_memory.facts.index import VectorIndex
 from lc_memory.models.remote_embeddings import RemoteEmbeddings
 from tests.data import ROOT
 from tests.helpers.longterm import FACTS, Bags, in_order, opened, recalled, say, with_facts
@@ -458,3 +460,27 @@ def test_one_text_that_is_refused_does_not_keep_the_others_out(tmp_path: Path) -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert "unspeakable" in memory.facts_for("u1").recall("unspeakable word")[0]
+
+
+def test_a_search_that_meets_the_first_write_is_made_again_and_nothing_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma then says that there is nothing on the disk, once."""
+    with opened(tmp_path / "m") as memory:
+        memory.remember("我的车位在B2层17号", user_id="u1")
+        nearest = VectorIndex.nearest
+        calls: list[int] = []
+
+        def at_first_nothing(index: VectorIndex, *args: Any, **more: Any) -> Any:
+            calls.append(1)
+            if len(calls) == 1:
+                raise BrokenIndexError("Error creating hnsw segment reader: Nothing found on disk")
+            return nearest(index, *args, **more)
+
+        monkeypatch.setattr(VectorIndex, "nearest", at_first_nothing)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            assert "17号" in recalled(memory, "我的车位在几层")
+        assert len(calls) == 2
+        assert memory.health().ok
+    assert not list((tmp_path / "m").glob("chroma.broken-*"))

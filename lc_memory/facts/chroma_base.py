@@ -17,6 +17,11 @@ class LostIndexError(FactIndexError):
     """The files of the index are broken or gone. What is left is set aside, and it is built anew."""
 
 
+class BrokenIndexError(LostIndexError):
+    """Chroma cannot read its files. They are broken, or were just being made: a search that meets the first
+    write of a new collection ends like this, too, and succeeds when it is made again."""
+
+
 class ClosedIndexError(FactIndexError):
     """What was opened is there no more: another collection took its place, or a connection broke."""
 
@@ -70,4 +75,4 @@ def settings(**more: Any) -> Any:
     return Settings(_env_file=None, anonymized_telemetry=False, **more)  # type: ignore[call-arg]
 
 
-__all__ = ["ChromaHome", "ClosedIndexError", "LostIndexError", "settings"]
+__all__ = ["BrokenIndexError", "ChromaHome", "ClosedIndexError", "LostIndexError", "settings"]

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lc_memory.errors import FactIndexError
-from lc_memory.facts.chroma_base import ChromaHome, ClosedIndexError, LostIndexError, settings
+from lc_memory.facts.chroma_base import (
+    BrokenIndexError,
+    ChromaHome,
+    ClosedIndexError,
+    LostIndexError,
+    settings,
+)
 from lc_memory.facts.folder_lock import FolderLock
 
 if TYPE_CHECKING:
@@ -89,7 +95,7 @@ class FolderHome(ChromaHome):
         if isinstance(error, (ValueError, TypeError)):
             return FactIndexError(said)
         # InternalError, a panic of the Rust part, a failed segment reader: the files are not what they were.
-        return LostIndexError(said)
+        return BrokenIndexError(said)
 
     def set_aside(self) -> Path | None:
         self.close()

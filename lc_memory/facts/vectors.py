@@ -18,6 +18,7 @@ from langchain_core.embeddings import Embeddings
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
 from lc_memory.facts.chroma import ChromaHome, ClosedIndexError, LostIndexError
+from lc_memory.facts.chroma_base import BrokenIndexError
 from lc_memory.facts.index import VectorIndex, open_index
 from lc_memory.store.database import Database
 
@@ -56,7 +57,7 @@ class Vectors:
             raise self.outage
         try:
             try:
-                result = call(self._open())
+                result = self._twice(call)
             except (LostIndexError, ClosedIndexError) as error:
                 self._give_up(error)
                 result = call(self._open())
@@ -65,6 +66,13 @@ class Vectors:
             raise
         self._worked()
         return result
+
+    def _twice(self, call: Callable[[VectorIndex], T]) -> T:
+        try:
+            return call(self._open())
+        except BrokenIndexError:
+            self.close()  # what is broken still is when it is opened anew
+            return call(self._open())
 
     @property
     def refused(self) -> bool:
