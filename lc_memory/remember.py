@@ -6,7 +6,7 @@ import re
 
 _PREFIX = re.compile(
     r"\s*(?:(?:请|麻烦)?(?:你)?(?:帮我)?记住(?:一下)?\s*[:：,，]"
-    r"|(?:please )?remember(?:\s*[:：]| that\s))\s*(?P<fact>\S.*)",
+    r"|(?:please )?remember\s*[:：]|please remember that\s)\s*(?P<fact>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -119,7 +119,8 @@ class Question:
         for term in surface:
             n = min(frequency.get(term, 0), items)
             idf[term] = math.log(1 + (items - n + 0.5) / (n + 0.5)) * (SINGLE if _is_single(term) else 1)
-        least = LEAST_INFORMATION * math.log1p(items)
+        # Among a handful of memories no frequency tells what is rare.
+        least = LEAST_INFORMATION * math.log(1 + max(0.0, items - 0.5) / 1.5) * min(1.0, items / 50)
         return cls(surface, idf, max(sum(idf.values()), least), max(1.0, length / max(1, items)))
 
     def rarest(self, frequency: Mapping[str, int], budget: int, most: int) -> list[str]:

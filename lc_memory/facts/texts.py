@@ -52,7 +52,7 @@ def fact_entries(fact: Fact) -> tuple[Item, LexicalItem] | None:
         id=fact_item(fact.row),
         owner=fact.owner,
         source=FACT,
-        text=f"{fact.kind}: {words}" if fact.kind else words,
+        text=words,
         row=fact.row,
         revision=fact.revision,
         private=fact.private,
