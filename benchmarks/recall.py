@@ -236,6 +236,7 @@ class Bench:
         for module, name in (
             (recall, "WORDS"), (recall, "FLOOR"), (recall, "SHORT_QUESTION"), (recall, "CONTEXT_CHARS"),
             (recall, "CANDIDATES"), (lexical, "OWN"), (lexical, "K1"), (lexical, "B"),
+            (lexical, "LEAST_INFORMATION"), (lexical, "SINGLE"),
         ):  # fmt: skip
             value = getattr(module, name)
             changes += [

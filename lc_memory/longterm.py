@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from .facts import Fact
-    from .facts.chroma import ChromaHome
+    from .facts.chroma_base import ChromaHome
     from .facts.for_user import UserFacts
     from .facts.health import Health
     from .facts.kinds import Kinds

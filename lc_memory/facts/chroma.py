@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from lc_memory.errors import FactIndexError, MemoryInputError, MissingKeyError
-from lc_memory.facts.chroma_base import ChromaHome, ClosedIndexError, LostIndexError, settings
+from lc_memory.facts.chroma_base import ChromaHome, ClosedIndexError, settings
 from lc_memory.facts.chroma_folder import FolderHome
 
 if TYPE_CHECKING:
@@ -156,4 +156,4 @@ def _limit_waiting(client: Any) -> None:
         session.timeout = httpx.Timeout(_ANSWER, connect=_CONNECT)
 
 
-__all__ = ["ChromaHome", "ClosedIndexError", "LostIndexError", "chroma_home"]
+__all__ = ["chroma_home"]

@@ -20,6 +20,7 @@ from lc_memory.facts.chroma_base import (
     settings,
 )
 from lc_memory.facts.folder_lock import FolderLock
+from lc_memory.store.files import identity
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -60,7 +61,7 @@ class FolderHome(ChromaHome):
                     raise LostIndexError(f"{self.name}: {_DATABASE} has lost its content")
                 FolderHome._used_by = os.getpid()
                 self._client = chromadb.PersistentClient(str(self.folder), settings=settings())
-                self._opened = _identity(self.folder / _DATABASE)
+                self._opened = identity(self.folder / _DATABASE)
                 return self._client
             except BaseException:
                 self.close()
@@ -69,7 +70,7 @@ class FolderHome(ChromaHome):
     def check(self) -> None:
         if self._opened is None:
             raise ClosedIndexError(f"{self.name} was closed")
-        found = _identity(self.folder / _DATABASE)
+        found = identity(self.folder / _DATABASE)
         if found != self._opened or not _size(self.folder / _DATABASE):
             raise LostIndexError(f"{self.name} was deleted, moved or emptied while it was open")
 
@@ -154,14 +155,6 @@ def _blank_unused(header: Path) -> None:
             with open(path, "r+b") as file:
                 file.seek(count * each)
                 file.write(bytes((capacity - count) * each))
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _size(path: Path) -> int | None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lc_memory.facts.figures import figures
-from lc_memory.facts.others import of_family, of_others
+from lc_memory.facts.others import FIRST_PERSON, of_family, of_others
 from lc_memory.facts.passing import is_passing, passing
 
 LONGEST = 400
@@ -102,7 +102,6 @@ _EDGES = " \t\r\n,，。.;；、!！~…:："
 _BREAK = re.compile(r"[，。！？!?；;\n…]|,(?!\d)|\.(?=\s|$)")
 _END = re.compile(r"[。！？!?\n]|\.(?=\s|$)")
 _BULLET = re.compile(r"^(?:[-*•·–—]|\d+[.)、])\s+")
-_FIRST_PERSON = re.compile(r"[我咱俺]|\b(?:i|i'm|my|we|our|me|us|mine)\b", re.IGNORECASE)
 _THIRD_PERSON = re.compile(r"[你您他她它]|\b(?:he|she|they|his|her|their|it|you)\b", re.IGNORECASE)
 # Shorter ones are titles, nicknames and emphasis.
 _QUOTED = re.compile(
@@ -162,7 +161,7 @@ def _widened(message: str, start: int, end: int) -> tuple[int, int]:
     for i, head in reversed(list(enumerate(heads))):
         if i < len(heads) - 1 and is_passing(_trimmed(message[head : heads[i + 1]])):
             return heads[i + 1], end
-        if _FIRST_PERSON.search(message, head, end):
+        if FIRST_PERSON.search(message, head, end):
             return head, end
         if _THIRD_PERSON.search(message, head, end):
             return heads[max(0, i - 1)], end

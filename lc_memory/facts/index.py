@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.embeddings import Embeddings
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
-from lc_memory.facts.chroma import ChromaHome, ClosedIndexError, LostIndexError
+from lc_memory.facts.chroma_base import ChromaHome, ClosedIndexError, LostIndexError
 from lc_memory.facts.collected import Checked, Collected, collected, record, recorded
 from lc_memory.facts.gate import Gate
 from lc_memory.models.embeddings import clean, fingerprint, same_embedding
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 BATCH = 256
 """So many texts are embedded and written at once; far below Chroma's own limit (5,461 entries a call)."""
 
-_HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 200}
 # With Chroma's own 100 a search misses a tenth of the truly nearest among 40,000, with 200 half of that, for
 # a few ms more (benchmarks/recall_scale.py).
+_HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 200}
 _WIDEST = 256  # entries that a search reads and throws away rather than filter; see nearest()
 _SPARE = 1.3
 _COMPARED, _COMPARED_FAR = 4000, 250  # entries that are read and compared; over HTTP they come as text
@@ -230,7 +230,8 @@ class VectorIndex:
         A filter takes Chroma time for each entry that it lets through (half a second for 50,000), and far
         more where these are few among many (a second for 1,000 of a million). Where the owner has a good part
         of all, the nearest of everybody are read in their order instead, until ``limit`` of the owner's are
-        among them, which are the same ones. Where he has few, all of his are read and compared.
+        among them, which are the same ones. Where that does not come about and he has few, all of his are
+        read and compared; else the filter is used.
         """
         vector = self._embedding.embed_query(clean(query))
         scopes = [scope(owner)] + ([scope(owner, private=True)] if include_private else [])

@@ -36,7 +36,7 @@ SINGLE = 0.5
 
 LEAST_INFORMATION = 2.0
 """A share is of at least so many words as rare as can be: of "What do I do for a living?" one is left, and a
-memory with a form of "live" is not for that all that was asked for. From 1 to 3 recall differs by .002."""
+memory with a form of "live" is not for that all that was asked for. From 1 to 3 recall differs by .004."""
 
 MAX_TERMS = 2_000
 """So many terms of a memory, and of its context, are kept."""

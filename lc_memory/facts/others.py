@@ -79,7 +79,7 @@ _USERS_OWN = """
     office shop store business company website phone laptop everything nothing something this that it there
     what who where everybody today life english chinese
 """
-_FIRST_PERSON = re.compile(r"[我咱俺]|\b(?:i|i'm|my|we|our|me|us|mine)\b", re.IGNORECASE)
+FIRST_PERSON = re.compile(r"[我咱俺]|\b(?:i|i'm|my|we|our|me|us|mine)\b", re.IGNORECASE)
 
 
 def of_family(clause: str) -> bool:
@@ -96,8 +96,8 @@ def of_others(clause: str) -> bool:
         named is not None
         and named["name"].casefold() not in _USERS_OWN.split()
         and not named["name"].endswith("ing")
-        and _FIRST_PERSON.search(clause) is None
+        and FIRST_PERSON.search(clause) is None
     )
 
 
-__all__ = ["of_family", "of_others"]
+__all__ = ["FIRST_PERSON", "of_family", "of_others"]

@@ -10,13 +10,6 @@ import re
 
 from lc_memory.facts.phatic import is_phatic
 
-_COURTESY = re.compile(
-    r"(?:你好|您好|早上?好|晚上?好|晚安|再见|拜拜|谢谢你?|多谢|感谢|辛苦了?|好的?|明白了?|知道了|嗯+"
-    r"|哦+|行吧?|可以|继续|不客气|对不起|抱歉"
-    r"|hello|hi|hey|good (?:morning|evening|night)|bye|thanks|thank you|thx|ok|okay|sure|great"
-    r"|got it|sorry|yes|no|go on|[,，、\s!！~])+(?:啦|啊|了|呀|哈)?",
-    re.IGNORECASE,
-)
 _FLEETING = re.compile(
     r"最近|近来|近期|这[几两]天|这会儿|今[天晚早日]|昨[天晚]|明[天晚早]|后天|刚[才刚]|待会|等会"
     r"|一会儿|[这上下本]周|周末|眼下|此刻|心情|天气"
@@ -115,7 +108,7 @@ def passing(clause: str, sentence: str, mark: str) -> str | None:
     end or further; ``mark``: what stands behind the clause."""
     lasting = _LASTING.search(clause) or _FROM_NOW_ON.search(clause)
     fleeting = _FLEETING.search(clause) and not lasting and not _USUALLY.search(clause)
-    if _COURTESY.fullmatch(clause) or fleeting:
+    if fleeting or is_phatic(clause):
         return "small talk: it will not hold for long"
     if _CODE.search(clause):
         return "it is code"

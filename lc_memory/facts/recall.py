@@ -13,9 +13,10 @@ words in common are mere noise, and leaves the meaning to decide; it is near 1 w
 A message of a conversation often says little by itself ("Yes, last Friday!"). It is indexed, on both sides,
 with the two messages before it (:func:`context_of`, :func:`in_context`).
 
-Five numbers were chosen, on MADial-Bench (76 dialogues, Chinese and English), the first five conversations of
-LoCoMo and the sentences of ``tests/excerpts/fact_questions.jsonl``; ``benchmarks/recall.py`` prints what they
-give and what each does when it is moved.
+Five numbers here and two of the lexical side were chosen, on MADial-Bench (76 dialogues, Chinese and
+English), the first five conversations of LoCoMo and the sentences of ``tests/excerpts/fact_questions.jsonl``;
+``benchmarks/recall.py`` prints what they give and what each does when it is moved. :data:`ASKING` was chosen
+by hand: those sets hold no turns that only ask.
 """
 
 from __future__ import annotations

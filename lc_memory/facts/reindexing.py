@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from langchain_core.embeddings import Embeddings
 
-from lc_memory.facts.chroma import ChromaHome
+from lc_memory.facts.chroma_base import ChromaHome
 from lc_memory.facts.collected import NEXT, Collected, abandon, collected, record, recorded, switch
 from lc_memory.facts.following import Follower
 from lc_memory.facts.index import VectorIndex

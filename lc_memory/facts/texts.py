@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -121,13 +122,9 @@ def excerpt(text: str, limit: int, telling: Sequence[str] = ()) -> str:
     plain = whole.lower()
     places = [(m.start(), 1 / rank) for rank, word in enumerate(telling, 1) for m in _stands(word, plain)]
 
-    def told(start: int) -> float:
-        end = start + limit
-        return sum(
-            max((w for at, w in places if start <= at < end and w == one), default=0) for one in weights
-        )
+    def told(start: int) -> float:  # each word counts once, and no two weigh the same
+        return math.fsum({weight for at, weight in places if start <= at < start + limit})
 
-    weights = {weight for _, weight in places}
     starts = [0, *sorted({max(0, min(at - limit // 4, len(whole) - limit)) for at, _ in places[:_PLACES]})]
     start = max(starts, key=told)
     if start == 0:

@@ -17,8 +17,7 @@ from typing import TypeVar
 from langchain_core.embeddings import Embeddings
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
-from lc_memory.facts.chroma import ChromaHome, ClosedIndexError, LostIndexError
-from lc_memory.facts.chroma_base import BrokenIndexError
+from lc_memory.facts.chroma_base import BrokenIndexError, ChromaHome, ClosedIndexError, LostIndexError
 from lc_memory.facts.index import VectorIndex, open_index
 from lc_memory.store.database import Database
 

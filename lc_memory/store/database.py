@@ -28,6 +28,7 @@ from sqlalchemy.pool import QueuePool
 
 from lc_memory.errors import MemoryInputError, MissingExtraError, StoreError
 from lc_memory.store import DATABASE_FILE, failures, schema
+from lc_memory.store.files import identity
 from lc_memory.store.forks import ForkGate
 
 _MIGRATION_LOCK = 0x6C636D656D  # any constant that other programs on a shared server will hardly use
@@ -227,11 +228,11 @@ def _sqlite(path: Path, timeout: float) -> Database:
 
     @event.listens_for(engine, "connect")
     def _remember_file(connection: Any, record: Any) -> None:
-        record.info["file"] = _identity(path)
+        record.info["file"] = identity(path)
 
     @event.listens_for(engine, "checkout")
     def _check_file(connection: Any, record: Any, proxy: Any) -> None:
-        if record.info.get("file") != _identity(path):
+        if record.info.get("file") != identity(path):
             raise DisconnectionError(f"{path} was replaced")
 
     return Database(engine, str(path), timeout=timeout)
@@ -336,11 +337,3 @@ def _refuse_empty(path: Path) -> None:
             f"{path} has lost its content (0 bytes). Restore it from a backup, or delete it to begin with an "
             "empty store"
         )
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
