@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from sqlalchemy import Connection, create_engine, text
 
 from benchmarks.recall_sets import EXCERPTS
-from lc_memory.facts.lexical import LexicalItem
-from lc_memory.facts.lexical_sql import DatabaseLexicalIndex, create_lexical
+from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
+from lc_memory.store.lexical.scoring import LexicalItem
 
 INDEX = DatabaseLexicalIndex()
 

@@ -4,7 +4,7 @@
 
 Each conversation of LoCoMo (about 600 messages of two people) is held through a real chain: what the first
 speaker says is the question, what the second says the answer that a scripted model gives. Recorded is each
-request as the model gets it, and counted with ``lc_memory.tokens``.
+request as the model gets it, and counted with ``lc_memory.messages.tokens``.
 
 ``repeats`` is the share of a request that stands at the beginning of the one before it already, in whole
 messages, on average over all requests: chat services bill such a prefix at a fraction. ``of all`` compares
@@ -39,8 +39,8 @@ from pydantic import PrivateAttr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from lc_memory import Memory, from_lc, with_memory
+from lc_memory.messages.tokens import count_message_tokens
 from lc_memory.models.offline import OfflineChatModel
-from lc_memory.tokens import count_message_tokens
 from tests.data import data_dir
 
 warnings.simplefilter("ignore")

@@ -6,7 +6,7 @@
 
 R@k is the mean share of a question's gold memories among the first k. Every corpus is ranked on its own. All
 systems use the default embedding. "ours" is what a memory answers: Chroma and the database's full text find,
-:func:`lc_memory.facts.recall.rank` orders, the floor is on. Times are medians over LoCoMo's questions and
+:func:`lc_memory.recall.ranking.rank` orders, the floor is on. Times are medians over LoCoMo's questions and
 contain the embedding of the question; what counts is their ratio. The large sets are read from
 ``LC_MEMORY_DATA`` (see tests/data.py).
 """
@@ -29,13 +29,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import chromadb
 import numpy as np
+from lc_memory.models.embedding_names import embeddings
 from sqlalchemy import Connection, create_engine
 
 from benchmarks.recall_sets import Corpus, excerpts, locomo, madial
-from lc_memory.facts import lexical, recall
-from lc_memory.facts.lexical_sql import DatabaseLexicalIndex, create_lexical
-from lc_memory.facts.phatic import is_phatic
-from lc_memory.models.embeddings import embeddings
+from lc_memory.language.phatic import is_phatic
+from lc_memory.recall import ranking as recall
+from lc_memory.store.lexical import scoring as lexical
+from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
 from tests.data import data_dir
 
 MODEL = embeddings("local")

@@ -39,9 +39,9 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from lc_memory import Memory
-from lc_memory.facts import ledger as ledgers
-from lc_memory.facts.index import BATCH, scope
-from lc_memory.facts.recall import CANDIDATES
+from lc_memory.index.chroma.collection import BATCH, scope
+from lc_memory.recall.ranking import CANDIDATES
+from lc_memory.store import ledger as ledgers
 from lc_memory.store.text import digest, dump_json
 
 SIZE = 512
@@ -282,7 +282,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder for the many users' memory, kept and used again")
     options = parser.parse_args()
 
-    from lc_memory.models.embeddings import embeddings
+    from lc_memory.models.embedding_names import embeddings
 
     local = embeddings("local")
     local.embed_query("loads the model")

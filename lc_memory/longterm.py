@@ -7,24 +7,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lc_memory.errors import MemoryInputError
+from lc_memory.facts.privacy import PrivacyMode, kinds_in_words, passed
+from lc_memory.sessions import DEFAULT_SESSION, named
+
 from . import checks
-from .errors import MemoryInputError
-from .facts.privacy import PrivacyMode, kinds_in_words, passed
-from .sessions import DEFAULT_SESSION, named
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from .facts import Fact
-    from .facts.chroma_base import ChromaHome
-    from .facts.for_user import UserFacts
-    from .facts.health import Health
-    from .facts.kinds import Kinds
-    from .facts.longterm import LongTerm, Source
-    from .facts.writer import NoteWriter
-    from .retriever import MemoryRetriever
-    from .session_cache import StoredSessions
-    from .store.sql import SqlStore
+    from lc_memory.facts import Kinds, NoteWriter, UserFacts
+    from lc_memory.index import ChromaHome, Health
+    from lc_memory.recall import LongTerm, Source
+    from lc_memory.retriever import MemoryRetriever
+    from lc_memory.sessions import StoredSessions
+    from lc_memory.store import Fact, SqlStore
 
 
 class LongTermCalls:
@@ -80,7 +77,7 @@ class LongTermCalls:
         sources: Sequence[Source] = ("facts", "turns"),
     ) -> MemoryRetriever:
         """A LangChain retriever over facts and turns, for the user that the config names at each call."""
-        from .retriever import MemoryRetriever
+        from lc_memory.retriever import MemoryRetriever
 
         self._long("retriever()")
         checks.whole("k", k, "a retriever that finds nothing is none")
@@ -100,7 +97,7 @@ class LongTermCalls:
     def facts_for(self, user_id: str | None = None, *, session_id: str = DEFAULT_SESSION) -> UserFacts:
         """The facts of one user behind the calls that a dict-based manager makes to its long-term part:
         ``manager.ltm = memory.facts_for("u1")``."""
-        from .facts.for_user import UserFacts
+        from lc_memory.facts import UserFacts
 
         owner = named(session_id, user_id).owner
         stored = self._stored("facts_for()")
@@ -145,9 +142,9 @@ def long_term(
         raise MemoryInputError(f"recall={recall!r}: expected a list of 'facts' and 'turns', or none of them")
     if not sources:
         return None
-    from .facts.longterm import LongTerm
-    from .facts.vectors import Vectors
-    from .models.embeddings import embeddings
+    from lc_memory.index import Vectors
+    from lc_memory.models import embeddings
+    from lc_memory.recall import LongTerm
 
     def store() -> SqlStore:
         return cast("SqlStore", stored.store)
@@ -167,7 +164,7 @@ def note_writer(
     """What makes facts of the turns of a memory; None where no model is given for it. Opens nothing."""
     if model is None:
         return None
-    from .facts.writer import NoteWriter
+    from lc_memory.facts import NoteWriter
 
     return NoteWriter(
         lambda: stored.store,
@@ -192,7 +189,7 @@ def _home(where: str | os.PathLike[str], chroma: Any) -> Callable[[], ChromaHome
         beside = Path(name) / "chroma"
 
     def home() -> ChromaHome:
-        from .facts.chroma import chroma_home
+        from lc_memory.index import chroma_home
 
         return chroma_home(chroma, beside)
 

@@ -20,28 +20,34 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
+from lc_memory.chains import SessionQueue, human_message
+from lc_memory.errors import MemoryInputError
+from lc_memory.facts import CoreFacts
+from lc_memory.facts.privacy import PrivacyMode, checked_mode
+from lc_memory.longterm import LongTermCalls, long_term, note_writer
+from lc_memory.messages import Message
+from lc_memory.prompt import Explanation, message_counter
+from lc_memory.sessions import (
+    DEFAULT_SESSION,
+    Conversation,
+    ManagerPerSession,
+    OneManager,
+    Session,
+    Sessions,
+    Settings,
+    StoredSessions,
+    Summariser,
+    named,
+    session_key,
+)
+from lc_memory.store import Forgotten, SessionInfo, SessionKey, open_store
+
 from . import checks
-from .context import message_counter
-from .errors import MemoryInputError
-from .explain import Explanation
-from .facts.core import CoreFacts
-from .facts.privacy import PrivacyMode, checked_mode
-from .longterm import LongTermCalls, long_term, note_writer
-from .managers import ManagerPerSession, OneManager
-from .messages import Message
-from .session import Session
-from .session_cache import StoredSessions
-from .session_queue import SessionQueue
-from .sessions import DEFAULT_SESSION, Conversation, Sessions, named, session_key
-from .store import Forgotten, SessionInfo, SessionKey, open_store
-from .stored import Settings
-from .summary import Summariser
-from .turn import human_message
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from .facts.kinds import Kinds
+    from lc_memory.facts import Kinds
 
 SPECS = [
     ConfigurableFieldSpec(

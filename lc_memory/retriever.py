@@ -21,11 +21,10 @@ from langchain_core.runnables import ConfigurableFieldSpec, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 from pydantic import ConfigDict
 
-from .errors import MemoryInputError
-from .facts import Fact
-from .facts.longterm import Found, Source
-from .memory import SPECS
-from .sessions import session_key
+from lc_memory.errors import MemoryInputError
+from lc_memory.recall import Found, Source
+from lc_memory.sessions import SPECS, session_key
+from lc_memory.store import Fact
 
 
 class MemoryRetriever(BaseRetriever):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.runnables import Runnable
 
-    from .memory import Memory
+    from lc_memory.memory import Memory
 
     load_mem: Runnable[dict[str, Any], dict[str, Any]]
     chain: Runnable[Any, str]
@@ -74,7 +74,7 @@ def chat_prompt(system: str = SYSTEM) -> ChatPromptTemplate:
 
 @_once
 def default_model() -> BaseChatModel:
-    from .models import chat_model
+    from lc_memory.models import chat_model
 
     return chat_model()
 
@@ -83,8 +83,8 @@ def default_model() -> BaseChatModel:
 def default_memory() -> Memory:
     """The memory of this module. Where its folder cannot be written, one that ends with the process takes
     its place, with a warning: the chain always runs."""
-    from .errors import StoreError
-    from .memory import Memory
+    from lc_memory.errors import StoreError
+    from lc_memory.memory import Memory
 
     memory = Memory.open(home(), summarizer=default_model())
     try:
@@ -109,7 +109,7 @@ def _chain() -> Runnable[Any, str]:
 
 @_once
 def _bot() -> Runnable[Any, str]:
-    from .recorder import with_memory
+    from lc_memory.chains import with_memory
 
     return with_memory(_chain(), default_memory())
 

@@ -13,7 +13,7 @@ import pytest
 
 from lc_memory import Memory, MemoryInputError, chat_model
 from lc_memory.agent import CalculatorTool, agent
-from lc_memory.cli_agent import configured_tools, show
+from lc_memory.cli.agent import configured_tools, show
 from tests.servers.chat import Answer, ChatServer, call
 from tests.servers.weather import WeatherServer
 
@@ -34,8 +34,8 @@ def test_the_whole_assembly_over_a_pipe_and_a_restart(tmp_path: Path) -> None:
         tools: list[dict[str, Any]] = [
             {"module": "lc_memory.agent.calculator", "class": "CalculatorTool"},
             {"module": "lc_memory.agent.weather", "class": "WeatherTool", "args": place},
-            {"module": "lc_memory.facts.tools", "class": "SavePreference"},
-            {"module": "lc_memory.facts.tools", "class": "RecallMemory"},
+            {"module": "lc_memory.agent.memory_tools", "class": "SavePreference"},
+            {"module": "lc_memory.agent.memory_tools", "class": "RecallMemory"},
         ]
         (tmp_path / "config.json").write_text(json.dumps({"tools": tools}), encoding="utf-8")
         server.script(

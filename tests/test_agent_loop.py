@@ -22,15 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import SecretStr
 
 from lc_memory import Memory, MemoryInputError, chat_model, with_memory
-from lc_memory.agent import (
-    CalculatorTool,
-    WeatherTool,
-    agent,
-    default_tools,
-    react,
-    tool_loop,
-    tool_records,
-)
+from lc_memory.agent import CalculatorTool, WeatherTool, agent, default_tools, react, tool_loop, tool_records
 from lc_memory.script import chat_prompt
 from tests.helpers.models import Scripted
 from tests.helpers.ways import WAYS

@@ -93,7 +93,7 @@ def test_our_tools_and_the_users_own_are_built_in_order_with_what_they_ask_for(f
         [
             {"module": "lc_memory.agent.weather", "class": "WeatherTool", "args": {"timeout": 3}},
             {"module": "lc_memory.agent.calculator", "class": "CalculatorTool"},
-            {"module": "lc_memory.facts.tools", "class": "RecallMemory"},
+            {"module": "lc_memory.agent.memory_tools", "class": "RecallMemory"},
             {"module": MODULE, "class": "StockTool", "args": {"market": "SH"}},
             {"module": MODULE, "class": "SwallowsAll"},
             {"module": MODULE, "class": "shout"},

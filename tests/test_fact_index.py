@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
-from lc_memory.facts import items
-from lc_memory.facts.chroma import chroma_home
-from lc_memory.facts.folder_lock import FolderLock
-from lc_memory.facts.index import Item, VectorIndex, open_index
-from lc_memory.store import open_store
+from lc_memory.index.chroma.collection import Item, VectorIndex, open_index
+from lc_memory.index.chroma.lock import FolderLock
+from lc_memory.index.chroma.places import chroma_home
+from lc_memory.store import items, open_store
 from lc_memory.store.sql import SqlStore
 from tests.helpers.longterm import Bags
 

@@ -13,7 +13,7 @@ from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
 from lc_memory import Memory, chat_model
-from lc_memory.facts.tools import ForgetMemory, RecallMemory, SavePreference, memory_tools
+from lc_memory.agent.memory_tools import ForgetMemory, RecallMemory, SavePreference, memory_tools
 from lc_memory.store import SessionKey
 from tests.servers.chat import Answer, ChatServer, call
 

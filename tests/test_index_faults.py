@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
-from lc_memory.facts.chroma_base import BrokenIndexError
-from lc_memory.facts.index import VectorIndex
+from lc_memory.index.chroma.base import BrokenIndexError
+from lc_memory.index.chroma.collection import VectorIndex
 from lc_memory.models.remote_embeddings import RemoteEmbeddings
 from tests.data import ROOT
 from tests.helpers.longterm import FACTS, Bags, in_order, opened, recalled, say, with_facts
@@ -422,7 +422,7 @@ memory.close()
 def test_a_full_disk_is_told_and_chroma_is_not_asked_to_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lc_memory.facts.chroma_folder._ROOM", 2**62)
+    monkeypatch.setattr("lc_memory.index.chroma.folder._ROOM", 2**62)
     memory = opened(tmp_path / "m")
     with pytest.warns(RuntimeWarning, match="disk has"):
         memory.remember("我喜欢打篮球", user_id="u1")
@@ -432,7 +432,7 @@ def test_a_full_disk_is_told_and_chroma_is_not_asked_to_write(
 
 
 def test_a_place_for_the_vectors_is_asked_for_where_the_store_is_a_server() -> None:
-    from lc_memory.facts.chroma import chroma_home
+    from lc_memory.index.chroma.places import chroma_home
 
     with pytest.raises(FactIndexError, match="chroma run"):
         chroma_home(None, None)

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
-from lc_memory.facts import lexical_sql, words
-from lc_memory.facts.lexical import Entry, LexicalHit, LexicalItem, Question
-from lc_memory.facts.lexical_sql import DatabaseLexicalIndex, create_lexical
+from lc_memory.language import words
+from lc_memory.store.lexical import index as lexical_sql
+from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
+from lc_memory.store.lexical.scoring import Entry, LexicalHit, LexicalItem, Question
 from tests.servers.postgres import postgres, postgres_url
 
 __all__ = ["postgres", "postgres_url"]

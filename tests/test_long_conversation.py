@@ -15,8 +15,8 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 
 from lc_memory import Memory, from_lc, with_memory
+from lc_memory.messages.tokens import count_message_tokens, count_tokens
 from lc_memory.models.offline import OfflineChatModel
-from lc_memory.tokens import count_message_tokens, count_tokens
 from tests.data import data_dir
 from tests.helpers.models import Scripted
 

@@ -13,9 +13,9 @@ import pytest
 from langchain_core.output_parsers import StrOutputParser
 
 from lc_memory import Memory, with_memory
-from lc_memory.context import Part
 from lc_memory.errors import MemoryInputError
-from lc_memory.remember import said_to_remember
+from lc_memory.facts.remember import said_to_remember
+from lc_memory.prompt.context import Part
 from lc_memory.script import chat_prompt
 from lc_memory.store import SessionKey
 from legacy_memory import MemoryManager
@@ -327,7 +327,7 @@ def traces(folder: Path, text: bytes, vectors: list[Any]) -> list[str]:
 
 @pytest.mark.parametrize("how", ["user", "session", "clear"])
 def test_of_what_was_forgotten_neither_text_nor_vector_is_left_in_any_file(tmp_path: Path, how: str) -> None:
-    from lc_memory.models.embeddings import embeddings
+    from lc_memory.models.embedding_names import embeddings
 
     local = embeddings("local")
     folder = tmp_path / "m"

@@ -34,13 +34,13 @@ from langchain_openai import ChatOpenAI
 from langchain_tests.unit_tests import ChatModelUnitTests
 from pydantic import BaseModel
 
-from lc_memory import wording
 from lc_memory.errors import LCMemoryError, MemoryInputError
+from lc_memory.language import wording
+from lc_memory.language.wording import listed
 from lc_memory.messages import _to_lc, from_lc
 from lc_memory.models import PROFILES, Profile, ServiceChatModel, one_system, shaped_for
 from lc_memory.models.request import typed_schema
 from lc_memory.models.shape import FILLER, shape
-from lc_memory.wording import listed
 from tests.servers.chat import Answer, ChatServer, Fault, call
 from tests.servers.rules import PROFILES as SERVICES
 from tests.servers.rules import refusal

@@ -15,10 +15,10 @@ from langchain_openai import ChatOpenAI
 
 from lc_memory import chat_model
 from lc_memory.errors import MemoryInputError
-from lc_memory.facts.asking import NotesFailed, notes_in
-from lc_memory.facts.figures import figures
+from lc_memory.facts.extract.asking import NotesFailed, notes_in
+from lc_memory.facts.extract.figures import figures
+from lc_memory.facts.extract.notes import MemoryNotes, notes_from, users_words, weigh
 from lc_memory.facts.kinds import NoteKind, subject_of
-from lc_memory.facts.notes import MemoryNotes, notes_from, users_words, weigh
 from tests.helpers.notes_corpus import careless, corpus, measure, perfect, scripted
 from tests.servers.chat import Answer, ChatServer, Fault, call
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from lc_memory.facts.extract.notes import MemoryNote, redacted_together, weigh
 from lc_memory.facts.kinds import DEFAULT_KINDS
-from lc_memory.facts.notes import MemoryNote, redacted_together, weigh
 from tests.helpers.notes_corpus import said_in
 
 FILE = Path(__file__).parent / "excerpts" / "turns_with_wrong_notes.jsonl"

@@ -21,7 +21,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_tests.unit_tests import ChatModelUnitTests
 
 from lc_memory.errors import EmbeddingUnavailableError
-from lc_memory.models.embeddings import LocalEmbeddings
+from lc_memory.models.embedding import LocalEmbeddings
 from lc_memory.models.offline import OfflineChatModel
 from lc_memory.models.quoting import asks, central, clauses, sentences, tells
 

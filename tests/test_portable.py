@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.portable import all_facts, export_lines, export_notes, import_file
+from lc_memory.sessions.portable import all_facts, export_lines, export_notes, import_file
 from lc_memory.store import SessionKey, Store, open_store
 
 U1 = SessionKey("s1", "u1")

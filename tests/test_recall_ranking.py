@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
+from lc_memory.models.embedding_names import embeddings
 from sqlalchemy import create_engine
 
-from lc_memory.facts.lexical import LexicalItem
-from lc_memory.facts.lexical_sql import DatabaseLexicalIndex, create_lexical
-from lc_memory.facts.recall import CONTEXT_CHARS, LOCAL, Candidate, Scale, context_of, in_context, rank
-from lc_memory.facts.scale import measure
-from lc_memory.models.embeddings import embeddings
+from lc_memory.index.scale import LOCAL, Scale, measure
+from lc_memory.index.texts import CONTEXT_CHARS, context_of, in_context
+from lc_memory.recall.ranking import Candidate, rank
+from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
+from lc_memory.store.lexical.scoring import LexicalItem
 
 EXCERPTS = Path(__file__).parent / "excerpts" / "fact_questions.jsonl"
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 from langchain_openai import ChatOpenAI
+from lc_memory.messages.tool_groups import valid_groups
 
-from lc_memory.context import valid_groups
 from lc_memory.errors import MemoryInputError
 from lc_memory.messages import _to_lc
 from lc_memory.models import PROFILES, ServiceChatModel

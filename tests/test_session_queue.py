@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lc_memory.chains.queue import SessionQueue
 from lc_memory.errors import SessionBusyError
-from lc_memory.session_queue import SessionQueue
 
 
 def waiting(queue: SessionQueue, key: str, count: int) -> None:

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from lc_memory import Memory, with_memory
 from lc_memory.errors import MemoryInputError, SessionBusyError
-from lc_memory.explain import Explanation
+from lc_memory.prompt.explain import Explanation
 from tests.data import ROOT
 from tests.helpers.models import Scripted
 from tests.helpers.ways import ASYNC, CLOSED, WAYS, cancelled

@@ -21,8 +21,8 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from lc_memory import Memory, with_memory
 from lc_memory.errors import MemoryInputError, StoreError
 from lc_memory.models.offline import OfflineChatModel
+from lc_memory.sessions.summary import Summariser, SummaryFailed, transcript
 from lc_memory.store import SessionKey, open_store
-from lc_memory.summary import Summariser, SummaryFailed, transcript
 from tests.data import ROOT
 from tests.helpers.models import Scripted
 

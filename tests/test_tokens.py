@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.tokens import OLD, corpus, tokenizers
-from lc_memory.tokens import count_message_tokens, count_tokens
+from lc_memory.messages.tokens import count_message_tokens, count_tokens
 from tests.data import data_dir
 
 # Our own texts with the counts of six real tokenizers (packages named in benchmarks/tokens.py).
@@ -118,6 +118,6 @@ def test_parts_are_counted_by_their_text_and_pictures_as_a_picture() -> None:
 
 
 def test_counting_needs_nothing_but_python() -> None:
-    code = "import sys, lc_memory.tokens as t; t.count_tokens('你好 hi'); print(sorted(sys.modules))"
+    code = "import sys, lc_memory.messages.tokens as t; t.count_tokens('你好 hi'); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not {"numpy", "tiktoken", "tokenizers", "langchain_core"} & set(json.loads(out.replace("'", '"')))

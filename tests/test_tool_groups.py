@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from lc_memory.context import groups, valid_groups
+from lc_memory.messages.tool_groups import groups, valid_groups
 
 U = {"role": "user", "content": "q"}
 U2 = {"role": "user", "content": "q2"}

@@ -14,13 +14,12 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.context import collect_runs
 
-from lc_memory.background import Background
 from lc_memory.errors import MemoryInputError, StoreError
-from lc_memory.facts import Fact
+from lc_memory.facts.extract.writer import NoteWriter
 from lc_memory.facts.kinds import NoteKind
-from lc_memory.facts.ledger import Ledger
-from lc_memory.facts.writer import NoteWriter
-from lc_memory.store import SessionKey, Store
+from lc_memory.store import Fact, SessionKey, Store
+from lc_memory.store.background import Background
+from lc_memory.store.ledger import Ledger
 from tests.contracts.conftest import Home, home, postgres, postgres_url  # noqa: F401 - fixtures
 
 KEY = SessionKey("s1", "u1")

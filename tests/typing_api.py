@@ -10,7 +10,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable
 
 from lc_memory import Memory, _to_lc, ask, chat_model, from_lc, get_history, messages_to_lc, with_memory
-from lc_memory.explain import Explanation
+from lc_memory.prompt.explain import Explanation
 from lc_memory.store import SessionInfo
 from legacy_memory import MemoryManager
 

@@ -19,8 +19,9 @@ from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import NotRequired, TypedDict
 
-from ..errors import MemoryInputError
-from ..messages import _to_lc, from_lc
+from lc_memory.errors import MemoryInputError
+from lc_memory.messages import _to_lc, from_lc
+
 from .repair import flaw, repair
 
 ROUNDS = 3

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from ..wording import Language, language_of
+from lc_memory.language import Language, language_of
+
 from .prompts import LAST_ROUND, NO_ANSWER
 
 

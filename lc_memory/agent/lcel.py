@@ -30,9 +30,10 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import get_config_list, get_executor_for_config
 from langchain_core.tools import BaseTool, ToolException
 
-from ..errors import MemoryInputError
-from ..messages import messages_to_lc
-from ..turn import merged
+from lc_memory.chains import merged
+from lc_memory.errors import MemoryInputError
+from lc_memory.messages import messages_to_lc
+
 from .calls import (
     RETRIES,
     ROUNDS,

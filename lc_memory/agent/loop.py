@@ -19,9 +19,10 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from ..errors import MemoryInputError, MissingExtraError
-from ..memory import Memory
-from ..recorder import OnSaveError
+from lc_memory.chains import OnSaveError
+from lc_memory.errors import MemoryInputError, MissingExtraError
+from lc_memory.memory import Memory
+
 from .calls import (
     RETRIES,
     ROUNDS,
@@ -58,7 +59,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("lc_memory.agent.agent()", "agent") from error
 
-from ..integrations.middleware import MemoryMiddleware
+from lc_memory.integrations import MemoryMiddleware
 
 
 def agent(

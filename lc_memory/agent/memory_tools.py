@@ -19,11 +19,11 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
-from lc_memory.facts import Fact
-from lc_memory.facts.kinds import PREFERENCE, kept_as
+from lc_memory.facts import PREFERENCE, kept_as
 from lc_memory.facts.privacy import PrivacyMode, kinds_in_words, passed
+from lc_memory.language import unmarked
 from lc_memory.sessions import session_key
-from lc_memory.wording import unmarked
+from lc_memory.store import Fact
 
 if TYPE_CHECKING:
     from lc_memory.memory import Memory

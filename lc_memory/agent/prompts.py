@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..wording import Language
+from lc_memory.language import Language
 
 _MEMORY = "你有记忆：之前聊过的和记住的内容在下面。用提问者的语言回答。"
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, tool
 
-from ..errors import MemoryInputError
+from lc_memory.errors import MemoryInputError
 
 _KEYS = {"module", "class", "args"}
 

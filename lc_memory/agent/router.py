@@ -25,8 +25,9 @@ from langchain_core.runnables import (
 from langchain_core.runnables.graph import Graph
 from pydantic import BaseModel, Field
 
-from ..errors import MemoryInputError
-from ..messages import text_of
+from lc_memory.errors import MemoryInputError
+from lc_memory.messages import text_of
+
 from .prompts import ROUTE
 
 log = logging.getLogger("lc_memory")

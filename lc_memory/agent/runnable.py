@@ -13,11 +13,13 @@ from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import AddableDict, get_unique_config_specs
 
-from ..integrations.saving import SavedBy, last_question, saved_outside
-from ..memory import SPECS, Memory
-from ..messages import _to_lc
-from ..store import SessionKey
-from ..turn import merged
+from lc_memory.chains import merged
+from lc_memory.integrations import SavedBy, last_question, saved_outside
+from lc_memory.memory import Memory
+from lc_memory.messages import _to_lc
+from lc_memory.sessions import SPECS
+from lc_memory.store import SessionKey
+
 from .calls import tool_records
 
 _MODES = ["messages", "updates"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from langchain_core.tools import BaseTool
 
-from ..facts.tools import memory_tools
-from ..memory import Memory
-from ..session_cache import StoredSessions
+from lc_memory.memory import Memory
+from lc_memory.sessions import StoredSessions
+
 from .calculator import CalculatorTool
+from .memory_tools import memory_tools
 from .weather import WeatherTool
 
 

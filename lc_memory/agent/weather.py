@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import BaseModel, Field
 
-from ..wording import Language, language_of
+from lc_memory.language import Language, language_of
+
 from .calls import TransientToolError
 
 if TYPE_CHECKING:

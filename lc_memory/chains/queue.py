@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import asynccontextmanager, contextmanager
 
-from .errors import SessionBusyError
+from lc_memory.errors import SessionBusyError
 
 
 class SessionQueue:

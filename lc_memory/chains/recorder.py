@@ -20,11 +20,13 @@ from langchain_core.runnables.config import get_config_list, get_executor_for_co
 from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import gather_with_concurrency, get_unique_config_specs
 
-from .errors import LCMemoryError, MemoryInputError, StoreError
-from .memory import SPECS, Memory, knowing_its_signature
-from .messages import Message
-from .sessions import Conversation
-from .store import SessionKey
+from lc_memory.errors import LCMemoryError, MemoryInputError, StoreError
+from lc_memory.memory import Memory
+from lc_memory.messages import Message
+from lc_memory.sessions import SPECS, Conversation
+from lc_memory.store import SessionKey
+
+from .load_mem import knowing_its_signature
 from .turn import TurnRecorder, merged, turn_messages
 
 log = logging.getLogger("lc_memory")

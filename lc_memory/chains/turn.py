@@ -21,8 +21,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from .context import valid_groups
-from .messages import Message, from_lc, text_of
+from lc_memory.messages import Message, from_lc, text_of, valid_groups
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from .errors import MemoryInputError
+from lc_memory.errors import MemoryInputError
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-    from .agent import Agent
-    from .memory import Memory
+    from lc_memory.agent import Agent
+    from lc_memory.memory import Memory
 
 Say = Callable[[str, str | None], None]
 """Prints some text in a style: None for the answer, ``"dim"`` for what happens on the way."""
@@ -24,7 +24,7 @@ _SHOWN = 300  # characters of arguments and results
 
 def agent_of(memory: Memory, model: Any) -> Agent:
     """The agent with the tools of config.json, where one lists ``"tools"``, else with ``default_tools``."""
-    from .agent import agent
+    from lc_memory.agent import agent
 
     return agent(memory, model, configured_tools(memory))
 
@@ -35,7 +35,7 @@ def configured_tools(memory: Memory) -> list[BaseTool]:
 
     To list a tool is to have it run. So a config.json in a folder further up counts for nothing here, and one
     that belongs to another user has to be named."""
-    from .agent import default_tools, tools_from_config
+    from lc_memory.agent import default_tools, tools_from_config
 
     path = _config_with_tools()
     return default_tools(memory) if path is None else tools_from_config(path, memory=memory)
@@ -84,7 +84,7 @@ def _short(value: Any) -> str:
 
 
 def _config_with_tools() -> Path | None:
-    from .models.providers import Settings
+    from lc_memory.models import Settings
 
     named = Settings.read().get("LC_MEMORY_CONFIG")
     path = Path(named).expanduser() if named else Path.cwd() / "config.json"

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from . import cli_facts, cli_store
-from .errors import LCMemoryError
+from lc_memory.errors import LCMemoryError
+
+from . import facts as cli_facts
+from . import index as cli_store
 
 if TYPE_CHECKING:
-    from .memory import Memory
+    from lc_memory.memory import Memory
 
 app = typer.Typer(
     help="Memory at the head of LangChain chains.", no_args_is_help=True, add_completion=False,
@@ -75,8 +77,8 @@ def demo(provider: Provider = None) -> None:
 
     Nothing is kept. Ends with 1 when a name or a hobby does not come back.
     """
-    from .memory import Memory
-    from .models import chat_model
+    from lc_memory.memory import Memory
+    from lc_memory.models import chat_model
 
     with tempfile.TemporaryDirectory(prefix="lc-memory-") as folder:
         model = chat_model(provider)
@@ -122,9 +124,9 @@ def chat(
 
     Reads a pipe as well, one question a line, and then ends with 1 when one could not be answered.
     """
-    from .memory import Memory
-    from .models import chat_model
-    from .script import home
+    from lc_memory.memory import Memory
+    from lc_memory.models import chat_model
+    from lc_memory.script import home
 
     model = chat_model(provider)
     if notes and not hasattr(model, "model_name"):
@@ -185,13 +187,13 @@ class _Talk:
         return True
 
     def _ask(self, line: str) -> None:
-        from .remember import said_to_remember
+        from lc_memory.facts import said_to_remember
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="a fact to remember held")  # told below
             self._answered(line)
         if fact := said_to_remember(line):
-            from .facts.privacy import kinds_in_words, private_in
+            from lc_memory.facts.privacy import kinds_in_words, private_in
 
             if found := private_in(fact):
                 kinds = f"{kinds_in_words(found, 'zh')} · not kept: it holds {kinds_in_words(found)}"
@@ -203,7 +205,7 @@ class _Talk:
         if not self.agent:
             _answer(self.bot.stream({"question": line}, self.config))
             return
-        from .cli_agent import show
+        from .agent import show
 
         try:
             show(self.bot, line, self.config, lambda text, style: out.out(_clean(text), style=style, end=""))
@@ -270,14 +272,14 @@ def _answer(chunks: Any) -> str:
 def _bot(memory: Memory, model: Any) -> Any:
     from langchain_core.output_parsers import StrOutputParser
 
-    from .recorder import with_memory
-    from .script import chat_prompt
+    from lc_memory.chains import with_memory
+    from lc_memory.script import chat_prompt
 
     return with_memory(memory.load_mem | chat_prompt() | model | StrOutputParser(), memory)
 
 
 def _agent(memory: Memory, model: Any) -> Any:
-    from .cli_agent import agent_of
+    from .agent import agent_of
 
     return agent_of(memory, model)
 

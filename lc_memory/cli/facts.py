@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from .cli_store import must_exist
-from .errors import MemoryInputError
+from lc_memory.errors import MemoryInputError
+
+from .index import must_exist
 
 if TYPE_CHECKING:
-    from .facts import Fact
-    from .store import Store
+    from lc_memory.store import Fact, Store
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 facts = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is known of users.")
@@ -46,8 +46,8 @@ Session = Annotated[
 
 @contextmanager
 def _store(where: str | None, *, made: bool = False) -> Iterator[Store]:
-    from .script import home
-    from .store import open_store
+    from lc_memory.script import home
+    from lc_memory.store import open_store
 
     if not made:
         must_exist(where or home())
@@ -59,7 +59,7 @@ def _store(where: str | None, *, made: bool = False) -> Iterator[Store]:
 
 
 def _owner(user: str | None, session: str | None) -> str | None:
-    from .store import SessionKey
+    from lc_memory.store import SessionKey
 
     if user is not None and session is not None:
         raise MemoryInputError("--user or --session, not both: a user's facts are not a session's")
@@ -79,7 +79,7 @@ def export_(
     ] = False,
 ) -> None:
     """Write sessions and facts, history included, as JSON Lines."""
-    from .portable import export_lines, export_notes
+    from lc_memory.sessions import export_lines, export_notes
 
     if notes and user is None:
         raise MemoryInputError("--notes writes what is known of one user: say whose, with --user ID")
@@ -145,11 +145,11 @@ def import_(
     if (file is None) == (chroma is None):
         raise MemoryInputError("import takes a FILE, or --chroma FOLDER for the facts of a dict-based memory")
     if file is None:
-        from .cli_store import import_old
+        from .index import import_old
 
         import_old(memory, user, chroma, collection)
         return
-    from .portable import import_file
+    from lc_memory.sessions import import_file
 
     with tempfile.TemporaryDirectory(prefix="lc-memory-") as folder:
         path = Path(file)
@@ -175,7 +175,7 @@ def list_(
     private: Annotated[bool, typer.Option("--private", help="Private ones, too.")] = False,
 ) -> None:
     """Show facts, a line each: date, whose, kind, words."""
-    from .portable import all_facts
+    from lc_memory.sessions import all_facts
 
     owner, now = _owner(user, session), time.time()
     with _store(memory) as store:
@@ -206,7 +206,7 @@ def prune(memory: Where = None) -> None:
 
 
 def _shown(fact: Fact, expired: bool) -> str:
-    from .cli import _clean
+    from .console import _clean
 
     day = datetime.fromtimestamp(fact.noted_at).date().isoformat()
     kind = "" if fact.kind is None else fact.kind if fact.subject is None else f"{fact.kind} ({fact.subject})"

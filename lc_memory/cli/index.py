@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .errors import MemoryInputError
+from lc_memory.errors import MemoryInputError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -31,8 +31,8 @@ Server = Annotated[
 def import_old(memory: str | None, user: str | None, chroma: Path | None, collection: str) -> None:
     """``lc-memory import --chroma``: into the ledger, and then into the index. Stopped, it goes on where it
     was when it is called again."""
-    from .facts.importing import import_chroma
-    from .store import SessionKey
+    from lc_memory.facts import import_chroma
+    from lc_memory.store import SessionKey
 
     if user is None:
         raise MemoryInputError(
@@ -73,8 +73,8 @@ def health(memory: Where = None, embedding: Embedding = "local", server: Server 
 
 @contextmanager
 def _opened(memory: str | None, embedding: str, server: str | None, *, made: bool = False) -> Iterator[Any]:
-    from .memory import Memory
-    from .script import home
+    from lc_memory.memory import Memory
+    from lc_memory.script import home
 
     where = memory or str(home())
     if where == ":memory:":

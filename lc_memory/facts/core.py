@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.facts import Fact
-from lc_memory.facts.ledger import Ledger
+from lc_memory.store import Fact, Ledger
 
 
 class CoreFacts:

@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Callable
 
 from lc_memory.errors import FactIndexError
-from lc_memory.facts.longterm import LongTerm
 from lc_memory.facts.privacy import PrivacyMode, passed, warn_of_private
-from lc_memory.store.sql import SqlStore
+from lc_memory.recall import LongTerm
+from lc_memory.store import SqlStore
 
 
 class UserFacts:

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lc_memory.errors import FactIndexError, MemoryInputError
-from lc_memory.facts import Fact
-from lc_memory.facts.chroma_base import settings
-from lc_memory.facts.mending import Progress
-from lc_memory.store.sql import SqlStore
+from lc_memory.index import Progress, settings
+from lc_memory.store import Fact, SqlStore
 
 _PAGE = 256
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.wording import Language
+from lc_memory.language import Language
 
 
 @dataclass(frozen=True)

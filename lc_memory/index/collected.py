@@ -18,9 +18,10 @@ from langchain_core.embeddings import Embeddings
 from sqlalchemy import text
 
 from lc_memory.errors import EmbeddingMismatchError, EmbeddingUnavailableError, LCMemoryError
-from lc_memory.facts.recall import LOCAL, Scale
-from lc_memory.models.embeddings import LocalEmbeddings, check_vector
-from lc_memory.store.database import Database
+from lc_memory.models import LocalEmbeddings, check_vector
+from lc_memory.store import Database
+
+from .scale import LOCAL, Scale
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def collected(embedding: Embeddings, space: str) -> Collected:
     """A new collection for an embedding. Measures it, with 22 sentences."""
     scale = LOCAL
     if not isinstance(embedding, LocalEmbeddings):
-        from lc_memory.facts.scale import measure
+        from .scale import measure
 
         try:
             scale = measure(embedding)

@@ -1,7 +1,7 @@
 """The two indexes follow the store: new facts and turns, changed ones, retired ones, erased ones.
 
 The store says what is to be done: the ledger's unindexed facts, the turns that are pending, and the list of
-what the vectors have still to look at (:mod:`lc_memory.facts.items`). Everything may be done twice, and is
+what the vectors have still to look at (:mod:`lc_memory.store.items`). Everything may be done twice, and is
 marked as done after it was, so a process that dies leaves nothing out. Words are written first: they are in
 the store's own database and always can be. What the vector index does not take goes on the list.
 """
@@ -13,15 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from sqlalchemy import bindparam, text
 
 from lc_memory.errors import FactIndexError
-from lc_memory.facts import Fact, items
-from lc_memory.facts.index import BATCH, Item, VectorIndex
-from lc_memory.facts.lexical import LexicalItem
-from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
-from lc_memory.facts.texts import fact_entries, texts, turn_entries
-from lc_memory.facts.vectors import Vectors
-from lc_memory.store import Turn
-from lc_memory.store.backlog import StoredTurn
-from lc_memory.store.sql import SqlStore
+from lc_memory.store import DatabaseLexicalIndex, Fact, LexicalItem, SqlStore, StoredTurn, Turn, items
+
+from .chroma.collection import BATCH, Item, VectorIndex
+from .texts import fact_entries, texts, turn_entries
+from .vectors import Vectors
 
 _TURNS_AT_ONCE = 64
 

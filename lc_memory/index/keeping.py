@@ -15,21 +15,20 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from lc_memory.errors import FactIndexError
-from lc_memory.facts import items
-from lc_memory.facts.collected import recorded
-from lc_memory.facts.following import Follower
-from lc_memory.facts.health import Health
-from lc_memory.facts.mending import Mended, Progress, expected, mend
-from lc_memory.facts.texts import indexable
-from lc_memory.facts.vectors import Vectors
-from lc_memory.store import SessionKey
-from lc_memory.store.sql import SqlStore
+from lc_memory.store import SessionKey, SqlStore, items
+
+from .collected import recorded
+from .following import Follower
+from .health import Health
+from .mending import Mended, Progress, expected, mend
+from .texts import indexable
+from .vectors import Vectors
 
 Source = Literal["facts", "turns"]
 
 
 class RunsLater(Protocol):
-    """:class:`lc_memory.stored.Background`."""
+    """:class:`lc_memory.sessions.stored.Background`."""
 
     def submit(self, key: object, work: Callable[[], None]) -> None: ...
     def wait(self) -> None: ...
@@ -213,8 +212,8 @@ class Keeping:
         )
 
     def reindex(self, *, progress: Progress | None = None) -> int:
-        """See :func:`lc_memory.facts.reindexing.reindex`; then this recall uses the new index."""
-        from lc_memory.facts.reindexing import reindex
+        """See :func:`lc_memory.index.reindexing.reindex`; then this recall uses the new index."""
+        from .reindexing import reindex
 
         entries = reindex(
             self._open(),

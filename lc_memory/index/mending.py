@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, text
 
-from lc_memory.facts import items
-from lc_memory.facts.following import Follower
-from lc_memory.facts.index import VectorIndex
-from lc_memory.facts.texts import fact_entries
-from lc_memory.store.sql import SqlStore
+from lc_memory.store import SqlStore, items
+
+from .chroma.collection import VectorIndex
+from .following import Follower
+from .texts import fact_entries
 
 _PAGE = 256
 

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 
 from langchain_core.embeddings import Embeddings
 
-from lc_memory.facts.chroma_base import ChromaHome
-from lc_memory.facts.collected import NEXT, Collected, abandon, collected, record, recorded, switch
-from lc_memory.facts.following import Follower
-from lc_memory.facts.index import VectorIndex
-from lc_memory.facts.mending import Progress, mend
-from lc_memory.models.embeddings import fingerprint, same_embedding
-from lc_memory.store.sql import SqlStore
+from lc_memory.models import fingerprint, same_embedding
+from lc_memory.store import SqlStore
+
+from .chroma.base import ChromaHome
+from .chroma.collection import VectorIndex
+from .collected import NEXT, Collected, abandon, collected, record, recorded, switch
+from .following import Follower
+from .mending import Progress, mend
 
 
 def reindex(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from lc_memory.facts.recall import Scale
+from .scale import Scale
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -33,7 +33,7 @@ _ASKED = slice(None, None, 3)  # as questions: few, since a service answers each
 
 
 def measure(embeddings: Embeddings) -> Scale:
-    """The scale of an embedding, for :func:`lc_memory.facts.recall.rank`. Embeds 22 sentences.
+    """The scale of an embedding, for :func:`lc_memory.recall.ranking.rank`. Embeds 22 sentences.
 
     Raises what the embedding raises.
     """

@@ -8,17 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
 
-from lc_memory.facts import Fact
-from lc_memory.facts.index import Item
-from lc_memory.facts.items import fact_item, turn_item
-from lc_memory.facts.lexical import LexicalItem
-from lc_memory.facts.phatic import is_phatic
 from lc_memory.facts.privacy import passed
-from lc_memory.facts.recall import context_of, in_context
+from lc_memory.language import SPEAKERS, is_phatic, language_of
 from lc_memory.messages import Message, text_of
-from lc_memory.store import Turn
-from lc_memory.store.backlog import StoredTurn
-from lc_memory.wording import SPEAKERS, language_of
+from lc_memory.store import Fact, LexicalItem, StoredTurn, Turn, fact_item, turn_item
+
+from .chroma.collection import Item
+from .texts import context_of, in_context
 
 FACT, PRIVATE, TURN = "fact", "private", "turn"
 """Sources in the lexical index, which has no other filter."""

@@ -17,9 +17,10 @@ from typing import TypeVar
 from langchain_core.embeddings import Embeddings
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
-from lc_memory.facts.chroma_base import BrokenIndexError, ChromaHome, ClosedIndexError, LostIndexError
-from lc_memory.facts.index import VectorIndex, open_index
-from lc_memory.store.database import Database
+from lc_memory.store import Database
+
+from .chroma.base import BrokenIndexError, ChromaHome, ClosedIndexError, LostIndexError
+from .chroma.collection import VectorIndex, open_index
 
 T = TypeVar("T")
 

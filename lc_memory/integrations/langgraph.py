@@ -22,10 +22,11 @@ from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import NotRequired
 
-from ..errors import MissingExtraError
-from ..memory import Memory
-from ..recorder import OnSaveError
-from ..script import SYSTEM
+from lc_memory.chains import OnSaveError
+from lc_memory.errors import MissingExtraError
+from lc_memory.memory import Memory
+from lc_memory.script import SYSTEM
+
 from .saving import last_question, save_turn, saved_outside
 
 try:

@@ -21,11 +21,11 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import NotRequired, TypedDict
 
-from ..context import valid_groups
-from ..errors import MissingExtraError
-from ..memory import Memory
-from ..messages import from_lc, messages_to_lc
-from ..recorder import OnSaveError
+from lc_memory.chains import OnSaveError
+from lc_memory.errors import MissingExtraError
+from lc_memory.memory import Memory
+from lc_memory.messages import from_lc, messages_to_lc, valid_groups
+
 from .saving import config_of, last_question, save_turn, saved_outside
 
 try:

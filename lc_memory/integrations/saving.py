@@ -10,11 +10,11 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from ..context import valid_groups
-from ..errors import LCMemoryError, MemoryInputError, StoreError
-from ..memory import Memory
-from ..recorder import OnSaveError
-from ..turn import TurnRecorder, _kept
+from lc_memory.chains import OnSaveError, TurnRecorder
+from lc_memory.chains.turn import _kept
+from lc_memory.errors import LCMemoryError, MemoryInputError, StoreError
+from lc_memory.memory import Memory
+from lc_memory.messages import valid_groups
 
 log = logging.getLogger("lc_memory")
 

@@ -18,13 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from ..errors import MemoryInputError, MissingExtraError
-from ..facts import Fact
-from ..facts.ledger import Ledger
-from ..facts.longterm import Source
-from ..facts.privacy import PrivateDataWarning, kinds_in_words, passed
-from ..memory import Memory
-from ..store import SessionKey
+from lc_memory.errors import MemoryInputError, MissingExtraError
+from lc_memory.facts.privacy import PrivateDataWarning, kinds_in_words, passed
+from lc_memory.memory import Memory
+from lc_memory.recall import Source
+from lc_memory.store import Fact, Ledger, SessionKey
 
 try:
     from langgraph.store.base import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from lc_memory.facts.phatic import is_phatic
+from .phatic import is_phatic
 
 _FLEETING = re.compile(
     r"最近|近来|近期|这[几两]天|这会儿|今[天晚早日]|昨[天晚]|明[天晚早]|后天|刚[才刚]|待会|等会"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from lc_memory.facts.words import normalize
+from .words import normalize
 
 _CHINESE = """
     你好 您好 大家好 哈喽 嗨 早上好 早好 上午好 中午好 下午好 晚上好 晚好 早安 晚安 早 在吗 在么 在不在

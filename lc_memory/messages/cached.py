@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from .messages import Message, one_to_lc
+from .convert import Message, one_to_lc
 
 
 class Converter:

@@ -35,7 +35,7 @@ from langchain_core.messages import (
     message_chunk_to_message,
 )
 
-from .errors import MemoryInputError
+from lc_memory.errors import MemoryInputError
 
 Message: TypeAlias = dict[str, Any]
 """An OpenAI-style message: ``role``, ``content`` and whatever else a service or program put there."""

@@ -28,8 +28,9 @@ from langchain_openai import ChatOpenAI
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ..errors import LCMemoryError
-from ..messages import NOTE, Message, _to_lc, from_lc
+from lc_memory.errors import LCMemoryError
+from lc_memory.messages import NOTE, Message, _to_lc, from_lc
+
 from .loops import PerLoop, per_loop
 from .profiles import PROFILES, Profile
 from .request import schema_in_words, shape_request

@@ -6,7 +6,8 @@ from functools import lru_cache
 from logging import getLogger
 from typing import Any
 
-from ..messages import Message
+from lc_memory.messages import Message
+
 from .profiles import Profile
 
 _PART_EXTRAS = ("prompt_cache_breakpoint",)  # which ChatOpenAI knows

@@ -19,7 +19,8 @@ import unicodedata
 from typing import Any
 
 from lc_memory.errors import MissingExtraError
-from lc_memory.models.embeddings import Encoder, InProcessEmbeddings
+
+from .embedding import Encoder, InProcessEmbeddings
 
 _EVERYDAY = {
     "zh": """今天天气不错，我打算出去走走。 我叫李华，今年三十岁，住在成都。 请问最近的地铁站怎么走？

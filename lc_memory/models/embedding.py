@@ -58,11 +58,11 @@ def embeddings(name: str | Embeddings = "local", **options: Any) -> Embeddings:
             raise MemoryInputError(f"options {sorted(options)} have no place: {type(name).__name__} is built")
         return name
     if name == "e5":
-        from lc_memory.models.e5 import E5Embeddings
+        from .e5 import E5Embeddings
 
         return E5Embeddings(**options)
     if name == "openai":
-        from lc_memory.models.remote_embeddings import RemoteEmbeddings
+        from .remote_embeddings import RemoteEmbeddings
 
         return RemoteEmbeddings(**options)
     if name == "local":

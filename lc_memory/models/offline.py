@@ -19,8 +19,10 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import PrivateAttr
 
 from lc_memory.errors import EmbeddingUnavailableError
-from lc_memory.models.embeddings import LocalEmbeddings
-from lc_memory.models.quoting import (
+from lc_memory.messages import count_tokens
+
+from .embedding import LocalEmbeddings
+from .quoting import (
     Likeness,
     Said,
     asks,
@@ -32,7 +34,6 @@ from lc_memory.models.quoting import (
     sentences,
     tells,
 )
-from lc_memory.tokens import count_tokens
 
 # The best match of an unrelated sentence has a cosine of .24 in the middle of the cases and .34 in the worst
 # tenth; that of the right one .37 and .23. Below this, saying that there is nothing is right more often.

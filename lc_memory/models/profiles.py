@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from ..errors import MemoryInputError
+from lc_memory.errors import MemoryInputError
 
 Method = Literal["json_schema", "function_calling", "json_mode"]
 

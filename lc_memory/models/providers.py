@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import MemoryInputError, MissingKeyError
+from lc_memory.errors import MemoryInputError, MissingKeyError
+
 from .profiles import Profile, profile_for, profile_named
 
 if TYPE_CHECKING:

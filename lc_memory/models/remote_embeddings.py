@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.embeddings import Embeddings
 
 from lc_memory.errors import MissingKeyError
-from lc_memory.models.embeddings import clean, unavailable
+
+from .embedding import clean, unavailable
 
 if TYPE_CHECKING:
     from langchain_openai import OpenAIEmbeddings

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..messages import Message, text_of
+from lc_memory.messages import Message, text_of
+
 from .profiles import Profile
 from .shape import shape
 

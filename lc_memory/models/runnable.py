@@ -16,8 +16,9 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from ..errors import MemoryInputError
-from ..messages import from_lc, messages_to_lc
+from lc_memory.errors import MemoryInputError
+from lc_memory.messages import from_lc, messages_to_lc
+
 from .profiles import Profile
 from .shape import shape
 

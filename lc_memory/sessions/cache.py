@@ -6,8 +6,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-from .background import Background
-from .store import SessionKey, Store
+from lc_memory.store import Background, SessionKey, Store
+
 from .stored import Notes, Recall, Settings, StoredSession
 
 

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
 
-from .errors import MemoryInputError
-from .explain import Explanation
-from .messages import Message
-from .store import SessionKey
+from lc_memory.errors import MemoryInputError
+from lc_memory.messages import Message
+from lc_memory.prompt import Explanation
+from lc_memory.store import SessionKey
 
 DEFAULT_SESSION = "default"
 UNNAMED = SessionKey(DEFAULT_SESSION)

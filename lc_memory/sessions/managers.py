@@ -11,14 +11,20 @@ from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.messages import BaseMessage
 
-from .context import Kind, Part, valid_groups
-from .converter import Converter
-from .errors import LCMemoryError, MemoryInputError, StoreError
-from .explain import Explanation
-from .messages import Message, from_lc, one_to_lc, text_of
-from .sessions import UNNAMED, Conversation
-from .store import SessionKey
-from .tokens import count_message_tokens
+from lc_memory.errors import LCMemoryError, MemoryInputError, StoreError
+from lc_memory.messages import (
+    Converter,
+    Message,
+    count_message_tokens,
+    from_lc,
+    one_to_lc,
+    text_of,
+    valid_groups,
+)
+from lc_memory.prompt import Explanation, Kind, Part
+from lc_memory.store import SessionKey
+
+from .conversation import UNNAMED, Conversation
 
 
 @runtime_checkable

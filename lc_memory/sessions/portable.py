@@ -17,10 +17,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from .errors import LCMemoryError, MemoryInputError
-from .facts import Fact
-from .facts.privacy import PrivacyMode, kinds_in_words, passed
-from .store import SessionKey, Store, Turn
+from lc_memory.errors import LCMemoryError, MemoryInputError
+from lc_memory.facts.privacy import PrivacyMode, kinds_in_words, passed
+from lc_memory.store import Fact, SessionKey, Store, Turn
 
 FORMAT, VERSION = "lc-memory", 1
 

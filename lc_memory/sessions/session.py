@@ -7,9 +7,10 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from .errors import MemoryInputError
-from .messages import Message, _to_lc, from_lc, messages_to_lc
-from .store import Forgotten, SessionKey
+from lc_memory.errors import MemoryInputError
+from lc_memory.messages import Message, _to_lc, from_lc, messages_to_lc
+from lc_memory.store import Forgotten, SessionKey
+
 from .stored import StoredSession
 
 

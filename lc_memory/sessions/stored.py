@@ -19,20 +19,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_core.messages import BaseMessage
 
-from .background import Background
-from .context import Material, Plan, Remembered, Unit, assemble, valid_groups
-from .converter import Converter
-from .explain import Explanation
-from .facts import Fact
-from .facts.kinds import kept_as
-from .facts.privacy import PrivacyMode, passed, warn_of_private
-from .messages import Message, messages_to_lc, text_of
-from .remember import said_to_remember
-from .store import SessionKey, Snapshot, Store, Turn
+from lc_memory.facts import kept_as, said_to_remember
+from lc_memory.facts.privacy import PrivacyMode, passed, warn_of_private
+from lc_memory.messages import Converter, Message, messages_to_lc, text_of, valid_groups
+from lc_memory.prompt import Explanation, Material, Plan, Remembered, Unit, assemble
+from lc_memory.store import Background, Fact, SessionKey, Snapshot, Store, Turn
+
 from .summary import Summariser
 
 if TYPE_CHECKING:
-    from .facts.notes import MemoryNotes
+    from lc_memory.facts import MemoryNotes
 
 log = logging.getLogger("lc_memory")
 
@@ -75,7 +71,7 @@ class Settings:
 
 
 class Notes(Protocol):
-    """Makes facts of what was said: :class:`lc_memory.facts.writer.NoteWriter`."""
+    """Makes facts of what was said: :class:`lc_memory.facts.extract.writer.NoteWriter`."""
 
     def saved(self, key: SessionKey) -> None:
         """A turn was saved. Returns at once and raises nothing."""

@@ -11,17 +11,9 @@ from typing import Any, TypeAlias
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
-from .errors import LCMemoryError, MemoryInputError
-from .messages import Message, text_of
-from .wording import (
-    EARLIER_SUMMARY,
-    NEW_PART,
-    SHORTEN,
-    SPEAKERS,
-    SUMMARISE,
-    language_of,
-    unmarked,
-)
+from lc_memory.errors import LCMemoryError, MemoryInputError
+from lc_memory.language import EARLIER_SUMMARY, NEW_PART, SHORTEN, SPEAKERS, SUMMARISE, language_of, unmarked
+from lc_memory.messages import Message, text_of
 
 Summarise: TypeAlias = Callable[[str], Any]
 

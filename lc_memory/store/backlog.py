@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from sqlalchemy import bindparam, text
 
-from lc_memory.store import SessionKey, Turn
-from lc_memory.store.database import Database
-from lc_memory.store.text import digest, from_column, load_messages
+from .database import Database
+from .rows import SessionKey, Turn
+from .text import digest, from_column, load_messages
 
 Job = Literal["index", "notes"]
 

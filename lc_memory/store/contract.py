@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from lc_memory.facts.ledger import Ledger
-    from lc_memory.store.backlog import Backlog
+    from .backlog import Backlog
+    from .ledger import Ledger
 
 Message = dict[str, Any]
 """A chat message as OpenAI writes it (``role``, ``content`` …), with any further keys, of JSON values."""
@@ -91,7 +91,7 @@ class Forgotten:
     turns: tuple[int, ...] = ()
     """:attr:`~lc_memory.store.backlog.StoredTurn.row` of each."""
     facts: tuple[int, ...] = ()
-    """:attr:`~lc_memory.facts.Fact.row` of each."""
+    """:attr:`~lc_memory.store.Fact.row` of each."""
     wiped: bool = False
     """False: erased, but bytes of it may still lie in the files until :meth:`Store.wipe` succeeds."""
 
@@ -207,8 +207,8 @@ def open_store(where: str | os.PathLike[str], *, timeout: float = 30.0) -> Store
     ``timeout``: how many seconds a call may wait for another process's write or for a connection.
     A store that an older version wrote is brought up to date; one that a newer version wrote is refused.
     """
-    from lc_memory.store.database import Database
-    from lc_memory.store.sql import SqlStore
+    from .database import Database
+    from .sql import SqlStore
 
     return SqlStore(Database.open(where, timeout=timeout))
 

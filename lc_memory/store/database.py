@@ -27,9 +27,11 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from lc_memory.errors import MemoryInputError, MissingExtraError, StoreError
-from lc_memory.store import DATABASE_FILE, failures, schema
-from lc_memory.store.files import identity
-from lc_memory.store.forks import ForkGate
+
+from . import failures, schema
+from .files import identity
+from .forks import ForkGate
+from .rows import DATABASE_FILE
 
 _MIGRATION_LOCK = 0x6C636D656D  # any constant that other programs on a shared server will hardly use
 

@@ -1,6 +1,6 @@
 """Long-term memory: what is known of a user beyond the conversation.
 
-The ledger (:mod:`lc_memory.facts.ledger`), in the store's database, is the truth. Whatever finds facts by
+The ledger (:mod:`lc_memory.store.ledger`), in the store's database, is the truth. Whatever finds facts by
 meaning or by words is an index of it, knows them by :attr:`Fact.row`, and can be rebuilt from it.
 """
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, bindparam, text
 
 if TYPE_CHECKING:
-    from lc_memory.store import SessionKey
+    from .rows import SessionKey
 
 _LISTED = text("SELECT id, item FROM lcm_to_vectors ORDER BY id LIMIT :limit")
 _LEFT = text("SELECT COUNT(*) FROM lcm_to_vectors")
@@ -86,7 +86,7 @@ def erased_facts(connection: Connection, owners: Mapping[int, str]) -> None:
 
 def compact_words(connection: Connection) -> None:
     """Write out of the lexical index what was removed from it."""
-    from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
+    from .lexical.index import DatabaseLexicalIndex
 
     DatabaseLexicalIndex().compact(connection)
 
@@ -94,7 +94,7 @@ def compact_words(connection: Connection) -> None:
 def _drop(connection: Connection, by_owner: Mapping[str, Sequence[str]], items: Sequence[str]) -> None:
     if not items:
         return
-    from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
+    from .lexical.index import DatabaseLexicalIndex
 
     for owner, some in by_owner.items():
         DatabaseLexicalIndex().remove(connection, owner, some)

@@ -19,11 +19,12 @@ from sqlalchemy import Connection, bindparam
 from sqlalchemy import text as sql
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.facts import Fact, FactCounts
-from lc_memory.facts.items import erased_facts
-from lc_memory.store import SessionKey
-from lc_memory.store.database import Database
-from lc_memory.store.text import check_text, digest, dump_json, from_column, load_json, to_column
+
+from .database import Database
+from .fact import Fact, FactCounts
+from .items import erased_facts
+from .rows import SessionKey
+from .text import check_text, digest, dump_json, from_column, load_json, to_column
 
 _FIELDS = (
     "id, owner, fact_id, text, kind, subject, private, core, source, noted_at, expires_at,"

@@ -130,7 +130,7 @@ def _facts(conn: Connection) -> None:
 
 
 def _words(conn: Connection) -> None:
-    from lc_memory.facts.lexical_sql import create_lexical
+    from .lexical.index import create_lexical
 
     create_lexical(conn)
 

@@ -19,12 +19,13 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, text
 
 from lc_memory.errors import MemoryInputError, StoreError
-from lc_memory.facts.items import compact_words, erased_turns
-from lc_memory.facts.ledger import Ledger, erase_facts
-from lc_memory.store import Forgotten, Message, SessionInfo, SessionKey, Snapshot, Turn
-from lc_memory.store.backlog import Backlog
-from lc_memory.store.database import Database
-from lc_memory.store.text import check_text, digest, dump_messages, from_column, load_messages, to_column
+
+from .backlog import Backlog
+from .database import Database
+from .items import compact_words, erased_turns
+from .ledger import Ledger, erase_facts
+from .rows import Forgotten, Message, SessionInfo, SessionKey, Snapshot, Turn
+from .text import check_text, digest, dump_messages, from_column, load_messages, to_column
 
 _log = logging.getLogger(__name__)
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.store import Message
+
+from .rows import Message
 
 _MARK = "\x1a"
 _UNSTORABLE = re.compile("[\x00\x1a\ud800-\udfff]")

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.facts import FactCounts
-from lc_memory.facts.ledger import Ledger
-from lc_memory.store import Store
+from lc_memory.store import FactCounts, Store
+from lc_memory.store.ledger import Ledger
 
 ANY = ["小明", "a.b@example.org", "", "x" * 10_000, "a\0b", "\ud83d half", "\ud83d\ude00"]
 

@@ -18,8 +18,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from lc_memory.facts.extract.notes import MemoryNotes, notes_from
 from lc_memory.facts.kinds import DEFAULT_KINDS, kind_named
-from lc_memory.facts.notes import MemoryNotes, notes_from
 from lc_memory.facts.privacy import private_in, redacted
 
 FILE = Path(__file__).resolve().parent.parent / "excerpts" / "turns_worth_keeping.jsonl"

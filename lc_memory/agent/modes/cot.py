@@ -7,7 +7,8 @@ from typing import Any
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import Runnable
 
-from ...memory import Memory
+from lc_memory.memory import Memory
+
 from ..prompts import COT
 from .shape import prompt
 

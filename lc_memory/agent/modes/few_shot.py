@@ -9,8 +9,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import Runnable
 
-from ...errors import MemoryInputError
-from ...memory import Memory
+from lc_memory.errors import MemoryInputError
+from lc_memory.memory import Memory
+
 from ..prompts import EXAMPLES, FEW_SHOT
 from .shape import prompt
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate, HumanMessagePromptTemplate, MessagesPlaceholder
 
-from ...memory import Memory
+from lc_memory.memory import Memory
 
 
 def prompt(

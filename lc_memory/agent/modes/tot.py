@@ -8,8 +8,9 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from ...errors import MemoryInputError
-from ...memory import Memory
+from lc_memory.errors import MemoryInputError
+from lc_memory.memory import Memory
+
 from ..prompts import DECIDE, DECIDE_ASK, JUDGE, JUDGE_ASK, PROPOSE, PROPOSE_ASK
 from .shape import prompt
 

@@ -18,9 +18,10 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from lc_memory.errors import LCMemoryError
-from lc_memory.facts.kinds import NoteKind
-from lc_memory.models.request import schema_in_words
-from lc_memory.wording import Language, unmarked
+from lc_memory.language import Language, unmarked
+from lc_memory.models import schema_in_words
+
+from ..kinds import NoteKind
 
 EXTRACT: dict[Language, str] = {
     "zh": (
@@ -162,7 +163,7 @@ def _bound(model: Any, schema: type[BaseModel]) -> Runnable[Any, Any] | None:
 
 
 def _as_the_service_wants(model: Any) -> tuple[Any, str]:
-    from lc_memory.models.profiles import profile_for
+    from lc_memory.models import profile_for
 
     profile = profile_for(model.model_name, model.openai_api_base)
     method = profile.structured[0]

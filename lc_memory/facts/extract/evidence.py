@@ -14,9 +14,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lc_memory.facts.figures import figures
-from lc_memory.facts.others import FIRST_PERSON, of_family, of_others
-from lc_memory.facts.passing import is_passing, passing
+from lc_memory.language import is_passing, passing
+
+from .figures import figures
+from .others import FIRST_PERSON, of_family, of_others
 
 LONGEST = 400
 """Characters of a fact. What is longer is a text of the user's, no fact about him."""

@@ -8,7 +8,7 @@
 
 A model proposes; code decides. Only the user's own words are shown to the model, without anything private in
 them and without what a memory put there. Each proposal has to be of a kind on the list, to rest on words that
-were said (:mod:`lc_memory.facts.evidence`), to hold for long, and to be free of private data
+were said (:mod:`lc_memory.facts.extract.evidence`), to hold for long, and to be free of private data
 (:mod:`lc_memory.facts.privacy`); what falls short is dropped, with the reason.
 """
 
@@ -24,9 +24,6 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, Field
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.facts.asking import answer_schema, ask, question
-from lc_memory.facts.evidence import AboutOthers, NotBorne, grounded, was_said
-from lc_memory.facts.kinds import FAMILY, Kinds, NoteKind, kind_named, kinds_of, subject_of
 from lc_memory.facts.privacy import (
     PrivacyMode,
     has_blanks,
@@ -35,9 +32,13 @@ from lc_memory.facts.privacy import (
     redacted,
     without_blanks,
 )
+from lc_memory.language import language_of
 from lc_memory.messages import messages_to_lc
-from lc_memory.remember import said_to_remember
-from lc_memory.wording import language_of
+
+from ..kinds import FAMILY, Kinds, NoteKind, kind_named, kinds_of, subject_of
+from ..remember import said_to_remember
+from .asking import answer_schema, ask, question
+from .evidence import AboutOthers, NotBorne, grounded, was_said
 
 _LONGEST = 4000  # characters of a message
 _INJECTED = re.compile(

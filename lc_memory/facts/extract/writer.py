@@ -23,13 +23,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.facts.asking import NotesFailed
-from lc_memory.facts.kinds import Kinds, NoteKind, kinds_of
-from lc_memory.facts.ledger import Ledger
-from lc_memory.facts.notes import MemoryNote, MemoryNotes, extractor
 from lc_memory.facts.privacy import PrivacyMode
-from lc_memory.store import SessionKey, Store
-from lc_memory.store.backlog import StoredTurn
+from lc_memory.store import Ledger, SessionKey, Store, StoredTurn
+
+from ..kinds import Kinds, NoteKind, kinds_of
+from .asking import NotesFailed
+from .notes import MemoryNote, MemoryNotes, extractor
 
 log = logging.getLogger("lc_memory")
 
@@ -51,7 +50,7 @@ class Submits(Protocol):
 class NoteWriter:
     """Makes facts of what users say. One for each Memory.
 
-    ``model`` and ``kinds``: as for :func:`~lc_memory.facts.notes.notes_from`; ``every``: how many turns of a
+    ``model`` and ``kinds``: as for :func:`~lc_memory.facts.extract.notes.notes_from`; ``every``: how many turns of a
     session are read together, each costing its share of one call. ``written`` is called when there are new
     facts.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lc_memory.facts.private_told import told
-from lc_memory.facts.reading import Span
+from .reading import Span
+from .told import told
 
 _FLAGS = re.ASCII | re.IGNORECASE
 _LOCAL = r"(?<![A-Za-z0-9._%+\-])(?P<local>[A-Za-z0-9][A-Za-z0-9._%+\-]{0,63})"

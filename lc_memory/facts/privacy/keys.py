@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from lc_memory.facts.private_told import told
-from lc_memory.facts.reading import Span
+from .reading import Span
+from .told import told
 
 _PEM = r"PRIVATE KEY(?: BLOCK)?-----"
 _ISSUED = re.compile(

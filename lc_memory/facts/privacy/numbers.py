@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lc_memory.facts.private_told import told
-from lc_memory.facts.reading import Kind, Span
+from .reading import Kind, Span
+from .told import told
 
 # A number may be written in parts. Where each part is a single digit nearly anything may stand between;
 # otherwise what people group numbers by. Colons and commas there mean times, ratios and thousands.

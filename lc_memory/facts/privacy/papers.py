@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lc_memory.facts.private_told import COUNTED, are_dates, told
-from lc_memory.facts.reading import Kind, Span
+from .reading import Kind, Span
+from .told import COUNTED, are_dates, told
 
 _SIZE = r"是?1[58]位的?"  # of a Chinese id: "是15位的 1101…"
 _END_OF = r"\blast (?:four|six|4|6) (?:digits )?of (?:(?:my|his|her|their|the) )?"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lc_memory.facts.private_told import COUNTED, SURE, are_dates, told
-from lc_memory.facts.reading import DIGIT_WORDS, Span
+from .reading import DIGIT_WORDS, Span
+from .told import COUNTED, SURE, are_dates, told
 
 _FLAGS = re.ASCII | re.IGNORECASE  # ASCII: a Chinese character beside a word is no part of it
 _WORD = f"(?:{'|'.join(DIGIT_WORDS)})"

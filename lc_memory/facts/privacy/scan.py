@@ -21,7 +21,7 @@ a secret that nothing names and no prefix shows; street addresses, dates of birt
 
 The names of private things are known in Chinese, of both scripts, and in English; the commonest of them in
 German, French, Spanish and Japanese. Between a name and what it names only a closed list of words may stand
-(:mod:`lc_memory.facts.private_told`). Left out, since to find it would be to take ordinary talk for it:
+(:mod:`lc_memory.facts.privacy.told`). Left out, since to find it would be to take ordinary talk for it:
 
 * a password in Chinese characters, in several words or behind a slash ("admin/secret"), one that is told by
   how it is made up ("六个八", "my birthday, then …"), and the answer to a security question;
@@ -34,7 +34,7 @@ Taken for private though it is not: an example's address (user@example.com), an 
 number that happens to have the checksum of a card, a password in an example of a program.
 
 What is no pattern cannot be found by one: a person's address or illness is kept out by not asking for it
-(see the kinds of :mod:`lc_memory.facts.notes`). A number split over two turns is found where turns are
+(see the kinds of :mod:`lc_memory.facts.extract.notes`). A number split over two turns is found where turns are
 read together, as for the notes, and not where each turn is indexed by itself.
 """
 
@@ -47,13 +47,14 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.facts.private_addresses import addresses, messengers
-from lc_memory.facts.private_keys import keys
-from lc_memory.facts.private_numbers import numbers
-from lc_memory.facts.private_papers import accounts, papers
-from lc_memory.facts.private_passwords import passwords
-from lc_memory.facts.reading import Kind, Span, read
-from lc_memory.wording import Language, language_of
+from lc_memory.language import Language, language_of
+
+from .addresses import addresses, messengers
+from .keys import keys
+from .numbers import numbers
+from .papers import accounts, papers
+from .passwords import passwords
+from .reading import Kind, Span, read
 
 PrivacyMode = Literal["refuse", "redact", "off"]
 """What becomes of private data on its way into the facts: the fact is refused, kept without it, or kept."""

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.embeddings import Embeddings
 
 from lc_memory.errors import EmbeddingMismatchError, FactIndexError
-from lc_memory.facts.chroma_base import ChromaHome, ClosedIndexError, LostIndexError
-from lc_memory.facts.collected import Checked, Collected, collected, record, recorded
-from lc_memory.facts.gate import Gate
-from lc_memory.models.embeddings import clean, fingerprint, same_embedding
-from lc_memory.store.database import Database
-from lc_memory.store.text import digest
+from lc_memory.models import clean, fingerprint, same_embedding
+from lc_memory.store import Database, digest
+
+from ..collected import Checked, Collected, collected, record, recorded
+from ..gate import Gate
+from .base import ChromaHome, ClosedIndexError, LostIndexError
 
 if TYPE_CHECKING:
     from chromadb import Collection, Include
@@ -75,7 +75,7 @@ class VectorIndex:
     """One collection, open. Made by :func:`open_index`. Safe to use from several threads.
 
     Errors: EmbeddingUnavailableError and EmbeddingMismatchError for the embedding,
-    :class:`~lc_memory.facts.chroma_base.LostIndexError` where files are broken or gone, else FactIndexError.
+    :class:`~lc_memory.index.chroma.base.LostIndexError` where files are broken or gone, else FactIndexError.
     """
 
     def __init__(self, home: ChromaHome, embedding: Embeddings, about: Collected) -> None:

@@ -12,15 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lc_memory.errors import FactIndexError
-from lc_memory.facts.chroma_base import (
-    BrokenIndexError,
-    ChromaHome,
-    ClosedIndexError,
-    LostIndexError,
-    settings,
-)
-from lc_memory.facts.folder_lock import FolderLock
-from lc_memory.store.files import identity
+from lc_memory.store import identity
+
+from .base import BrokenIndexError, ChromaHome, ClosedIndexError, LostIndexError, settings
+from .lock import FolderLock
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from lc_memory.errors import FactIndexError, MemoryInputError, MissingKeyError
-from lc_memory.facts.chroma_base import ChromaHome, ClosedIndexError, settings
-from lc_memory.facts.chroma_folder import FolderHome
+
+from .base import ChromaHome, ClosedIndexError, settings
+from .folder import FolderHome
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

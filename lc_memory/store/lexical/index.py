@@ -2,7 +2,7 @@
 
 Neither ranks as recall needs it (FTS5 weighs words over all users together, PostgreSQL does not weigh them
 at all), and neither splits Chinese. So the database only *finds*: how many of an owner's items have a term,
-and which items have the rare ones. What it found is scored by :mod:`lc_memory.facts.lexical`.
+and which items have the rare ones. What it found is scored by :mod:`lc_memory.store.lexical.scoring`.
 
 Every indexed term begins with its owner's number (``1fx篮球``), so that a search reads the owner's entries
 and nobody else's, however many share the table, and another owner's item cannot match. ``x`` ends the
@@ -21,11 +21,11 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, text
 
-from lc_memory.facts.lexical import Entry, LexicalHit, LexicalItem, Question
-from lc_memory.facts.lexical_postgres import PostgresWords
-from lc_memory.facts.lexical_sqlite import SqliteWords
-from lc_memory.store.schema import ddl
-from lc_memory.store.text import digest, from_column, to_column
+from ..ddl import ddl
+from ..text import digest, from_column, to_column
+from .postgres import PostgresWords
+from .scoring import Entry, LexicalHit, LexicalItem, Question
+from .sqlite import SqliteWords
 
 BUDGET = 1_000
 """So many matches of the rare terms are weighed, at about 2 us each in SQLite."""

@@ -16,7 +16,7 @@ maximum or mean over all memories to be known first.
 another's. ``tf`` counts the memory's own words twice and those of its context (for a message of a
 conversation, the two before it) once.
 
-Where the items lie is :mod:`lc_memory.facts.lexical_sql`'s to know.
+Where the items lie is :mod:`lc_memory.store.lexical.index`'s to know.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lc_memory.facts import words
+from lc_memory.language import words
 
 K1, B = 1.2, 0.75  # the values that BM25 is published and shipped with
 OWN, CONTEXT = 2, 1

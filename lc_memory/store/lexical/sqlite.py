@@ -1,4 +1,4 @@
-"""The words of the lexical index in SQLite: an FTS5 table (see :mod:`lc_memory.facts.lexical_sql`)."""
+"""The words of the lexical index in SQLite: an FTS5 table (see :mod:`lc_memory.store.lexical.index`)."""
 
 from __future__ import annotations
 
