@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import chromadb
 import numpy as np
-from lc_memory.models.embedding_names import embeddings
 from sqlalchemy import Connection, create_engine
 
 from benchmarks.recall_sets import Corpus, excerpts, locomo, madial
 from lc_memory.language.phatic import is_phatic
+from lc_memory.models.embedding_names import embeddings
 from lc_memory.recall import ranking as recall
 from lc_memory.store.lexical import scoring as lexical
 from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical

@@ -14,10 +14,12 @@ Names are imported when they are first touched, so that ``import lc_memory`` cos
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy import lazy
 
 if TYPE_CHECKING:
+    from .chains import with_memory as with_memory
     from .errors import EmbeddingMismatchError as EmbeddingMismatchError
     from .errors import EmbeddingUnavailableError as EmbeddingUnavailableError
     from .errors import FactIndexError as FactIndexError
@@ -34,47 +36,24 @@ if TYPE_CHECKING:
     from .messages import messages_to_lc as messages_to_lc
     from .models import chat_model as chat_model
     from .models import one_system as one_system
-    from .recorder import with_memory as with_memory
     from .retriever import MemoryRetriever as MemoryRetriever
     from .script import ask as ask
     from .script import chain as chain
     from .script import get_history as get_history
     from .script import load_mem as load_mem
-
-_WHERE = {
-    "Memory": "memory",
-    "with_memory": "recorder",
-    "MemoryRetriever": "retriever",
-    "_to_lc": "messages",
-    "from_lc": "messages",
-    "messages_to_lc": "messages",
-    "messages_from_lc": "messages",
-    "chat_model": "models",
-    "one_system": "models",
-    "ask": "script",
-    "chain": "script",
-    "get_history": "script",
-    "load_mem": "script",
-    **dict.fromkeys(
-        (
-            "EmbeddingMismatchError", "EmbeddingUnavailableError", "FactIndexError", "LCMemoryError",
-            "MemoryInputError", "MissingExtraError", "MissingKeyError", "SessionBusyError", "StoreError",
-        ),
-        "errors",
-    ),
-}  # fmt: skip
-
-__all__ = [name for name in _WHERE if not name.startswith("_")]
-
-
-def __getattr__(name: str) -> Any:
-    where = _WHERE.get(name)
-    if where is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{where}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+else:
+    __getattr__, __dir__, __all__ = lazy(
+        __name__,
+        {
+            "chains": "with_memory",
+            "errors": (
+                "EmbeddingMismatchError EmbeddingUnavailableError FactIndexError LCMemoryError "
+                "MemoryInputError MissingExtraError MissingKeyError SessionBusyError StoreError"
+            ),
+            "memory": "Memory",
+            "messages": "_to_lc from_lc messages_from_lc messages_to_lc",
+            "models": "chat_model one_system",
+            "retriever": "MemoryRetriever",
+            "script": "ask chain get_history load_mem",
+        },
+    )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from lc_memory.facts import Kinds, NoteWriter, UserFacts
-    from lc_memory.index import ChromaHome, Health
-    from lc_memory.recall import LongTerm, Source
+    from lc_memory.index import ChromaHome, Health, Source
+    from lc_memory.recall import LongTerm
     from lc_memory.retriever import MemoryRetriever
     from lc_memory.sessions import StoredSessions
     from lc_memory.store import Fact, SqlStore

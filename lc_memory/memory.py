@@ -10,26 +10,18 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
-from langchain_core.runnables.config import run_in_executor
-
-from lc_memory.chains import SessionQueue, human_message
+from lc_memory.chains import ChainMemory
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts import CoreFacts
 from lc_memory.facts.privacy import PrivacyMode, checked_mode
-from lc_memory.longterm import LongTermCalls, long_term, note_writer
-from lc_memory.messages import Message
-from lc_memory.prompt import Explanation, message_counter
+from lc_memory.prompt import message_counter
 from lc_memory.sessions import (
     DEFAULT_SESSION,
-    Conversation,
     ManagerPerSession,
     OneManager,
     Session,
@@ -38,38 +30,19 @@ from lc_memory.sessions import (
     StoredSessions,
     Summariser,
     named,
-    session_key,
 )
 from lc_memory.store import Forgotten, SessionInfo, SessionKey, open_store
 
 from . import checks
+from .longterm import LongTermCalls, long_term, note_writer
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from lc_memory.facts import Kinds
 
-SPECS = [
-    ConfigurableFieldSpec(
-        id="session_id",
-        annotation=str,
-        name="Session",
-        description="Names the conversation. Without it `thread_id` does, and without both there is one.",
-        default=DEFAULT_SESSION,
-        is_shared=True,
-    ),
-    ConfigurableFieldSpec(
-        id="user_id",
-        annotation=str,
-        name="User",
-        description="Whose long-term facts these are. Without it they belong to the session alone.",
-        default=None,
-        is_shared=True,
-    ),
-]
 
-
-class Memory(LongTermCalls):
+class Memory(LongTermCalls, ChainMemory):
     """A memory for LCEL chains.
 
     ``Memory(manager)`` puts one dict-based manager, which is one conversation, at the head of a chain;
@@ -110,11 +83,7 @@ class Memory(LongTermCalls):
     def _setup(self, sessions: Sessions, question_key: str, history_key: str, session_wait: float) -> None:
         checks.keys(question_key, history_key)
         checks.seconds("session_wait", session_wait)
-        self._sessions = sessions
-        self.question_key = question_key
-        self.history_key = history_key
-        self.turns = SessionQueue(session_wait)
-        self.load_mem = LoadMem(self)
+        ChainMemory.__init__(self, sessions, question_key, history_key, session_wait)
 
     @classmethod
     def open(
@@ -188,22 +157,6 @@ class Memory(LongTermCalls):
         memory._setup(stored, question_key, history_key, session_wait)
         return memory
 
-    # ------------------------------------------------------------ a turn
-
-    def history(self, question: Any, config: Mapping[str, Any] | None = None) -> list[BaseMessage]:
-        """What the prompt of ``question`` gets before it: messages, whole tool groups only.
-
-        ``question``: text, a HumanMessage, or a list of content parts. Reads, and writes nothing.
-        """
-        asked = self._human(question)
-        return self._conversation(config).history(asked)
-
-    def explain(self, question: Any, config: Mapping[str, Any] | None = None) -> Explanation:
-        """Why each part of the prompt of ``question`` would be in it or not, with tokens and score, and how
-        much of it repeats the session's last prompt. ``print`` it for a table."""
-        asked = self._human(question)
-        return self._conversation(config).explain(asked)
-
     # ------------------------------------------------------------ what is kept (Memory.open)
 
     def session(self, session_id: str = DEFAULT_SESSION, user_id: str | None = None) -> Session:
@@ -265,83 +218,3 @@ class Memory(LongTermCalls):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # ------------------------------------------------------------ for load_mem and with_memory
-
-    def _key(self, config: Mapping[str, Any] | None) -> SessionKey:
-        return self._sessions.canonical(session_key(config))
-
-    def _conversation(self, config: Mapping[str, Any] | None) -> Conversation:
-        key = session_key(config)
-        self._sessions.canonical(key)  # refuses a session this memory must not show
-        return self._sessions.conversation(key)
-
-    def _human(self, question: Any) -> Message:
-        message = human_message(question)
-        if message is None:
-            raise MemoryInputError(
-                f"the question must be text, a HumanMessage or a list of content parts, "
-                f"got {type(question).__name__} {question!r:.80}"
-            )
-        return message
-
-    def _question(self, given: Any) -> Any:
-        if isinstance(given, Mapping):
-            if self.question_key in given:
-                return given[self.question_key]
-            keys = ", ".join(map(repr, given)) or "none"
-            raise MemoryInputError(
-                f"the input has no {self.question_key!r} (its keys: {keys}). Call the chain with "
-                f"{{{self.question_key!r}: …}}, or name the key your input has: Memory(…, question_key=…)"
-            )
-        raise MemoryInputError(
-            f"expected a dict like {{{self.question_key!r}: …}}, got {type(given).__name__} {given!r:.80}"
-        )
-
-
-class LoadMem(Runnable[dict[str, Any], dict[str, Any]]):
-    """The head of a chain: a new dict with all keys of the input and the history under ``history``, a
-    list of messages. The input is not touched, and nothing is written."""
-
-    name = "load_mem"
-
-    def __init__(self, memory: Memory) -> None:
-        self.memory = memory
-        self._loading = knowing_its_signature(self._load)
-        self._aloading = knowing_its_signature(self._aload)
-
-    @property
-    def config_specs(self) -> list[ConfigurableFieldSpec]:
-        return SPECS
-
-    def invoke(
-        self,
-        input: dict[str, Any],
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        return self._call_with_config(self._loading, input, config)
-
-    async def ainvoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        return await self._acall_with_config(self._aloading, input, config)
-
-    def _load(self, given: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        question = self.memory._question(given)
-        return {**given, self.memory.history_key: self.memory.history(question, config)}
-
-    async def _aload(self, given: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        # Recall reads a database and computes an embedding: not on the event loop.
-        return await run_in_executor(config, self._load, given, config)
-
-
-def knowing_its_signature(method: Callable[..., Any]) -> Any:
-    """``method`` as a function that carries its signature. LangChain asks for the signature of what it runs
-    several times a run, and working that of a bound method out anew is a tenth of what a turn costs."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return method(*args, **kwargs)
-
-    cast(Any, call).__signature__ = inspect.signature(method)
-    return call

@@ -22,7 +22,8 @@ from langchain_core.runnables.config import ensure_config, run_in_executor
 from pydantic import ConfigDict
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.recall import Found, Source
+from lc_memory.index import Source
+from lc_memory.recall import Found
 from lc_memory.sessions import SPECS, session_key
 from lc_memory.store import Fact
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.prompts import ChatPromptTemplate
-from lc_memory.messages.tool_groups import valid_groups
 
 from lc_memory import Memory, with_memory
 from lc_memory.errors import MemoryInputError
 from lc_memory.messages.tokens import count_message_tokens as count
+from lc_memory.messages.tool_groups import valid_groups
 from lc_memory.prompt.context import Kind, Material, Plan, Remembered, Unit, assemble, message_counter
 from tests.helpers.models import Scripted
 

@@ -17,7 +17,6 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_tests.integration_tests import EmbeddingsIntegrationTests
 from langchain_tests.unit_tests import EmbeddingsUnitTests
-from lc_memory.models.embedding_names import embeddings
 
 from lc_memory.errors import EmbeddingUnavailableError, MemoryInputError, MissingExtraError, MissingKeyError
 from lc_memory.models.e5 import E5Embeddings
@@ -28,6 +27,7 @@ from lc_memory.models.embedding import (
     fingerprint,
     same_embedding,
 )
+from lc_memory.models.embedding_names import embeddings
 from lc_memory.models.remote_embeddings import RemoteEmbeddings
 
 ODD_TEXTS = [

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
-from lc_memory.models.embedding_names import embeddings
 from sqlalchemy import create_engine
 
 from lc_memory.index.scale import LOCAL, Scale, measure
 from lc_memory.index.texts import CONTEXT_CHARS, context_of, in_context
+from lc_memory.models.embedding_names import embeddings
 from lc_memory.recall.ranking import Candidate, rank
 from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
 from lc_memory.store.lexical.scoring import LexicalItem

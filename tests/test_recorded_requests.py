@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 from langchain_openai import ChatOpenAI
-from lc_memory.messages.tool_groups import valid_groups
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.messages import _to_lc
+from lc_memory.messages.tool_groups import valid_groups
 from lc_memory.models import PROFILES, ServiceChatModel
 from tests.data import data_dir
 from tests.servers.chat import ChatServer

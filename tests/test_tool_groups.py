@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lc_memory.messages.tool_groups import groups, valid_groups
 
 U = {"role": "user", "content": "q"}

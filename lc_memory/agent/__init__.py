@@ -6,10 +6,12 @@ are imported when they are first touched.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lc_memory.lazy import lazy
 
 if TYPE_CHECKING:
+    from . import memory_tools as memory_tools
     from .calculator import CalculatorTool as CalculatorTool
     from .calculator import calculate as calculate
     from .calls import ToolRecord as ToolRecord
@@ -29,40 +31,20 @@ if TYPE_CHECKING:
     from .runnable import Agent as Agent
     from .tools import default_tools as default_tools
     from .weather import WeatherTool as WeatherTool
-
-_WHERE = {
-    "Agent": "runnable",
-    "CalculatorTool": "calculator",
-    "MODES": "modes",
-    "ToolRecord": "calls",
-    "TransientToolError": "calls",
-    "WeatherTool": "weather",
-    "agent": "loop",
-    "auto_select": "router",
-    "by_mode": "router",
-    "calculate": "calculator",
-    "cot": "modes",
-    "default_tools": "tools",
-    "few_shot": "modes",
-    "react": "modes",
-    "route_model": "router",
-    "tool_loop": "lcel",
-    "tool_records": "calls",
-    "tools_from_config": "registry",
-    "tot": "modes",
-}
-
-__all__ = list(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    where = _WHERE.get(name)
-    if where is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{where}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE})
+else:
+    __getattr__, __dir__, __all__ = lazy(
+        __name__,
+        {
+            "calculator": "CalculatorTool calculate",
+            "calls": "ToolRecord TransientToolError tool_records",
+            "lcel": "tool_loop",
+            "loop": "agent",
+            "memory_tools": "memory_tools",
+            "modes": "MODES cot few_shot react tot",
+            "registry": "tools_from_config",
+            "router": "auto_select by_mode route_model",
+            "runnable": "Agent",
+            "tools": "default_tools",
+            "weather": "WeatherTool",
+        },
+    )

@@ -21,12 +21,11 @@ from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import gather_with_concurrency, get_unique_config_specs
 
 from lc_memory.errors import LCMemoryError, MemoryInputError, StoreError
-from lc_memory.memory import Memory
 from lc_memory.messages import Message
 from lc_memory.sessions import SPECS, Conversation
 from lc_memory.store import SessionKey
 
-from .load_mem import knowing_its_signature
+from .load_mem import ChainMemory, knowing_its_signature
 from .turn import TurnRecorder, merged, turn_messages
 
 log = logging.getLogger("lc_memory")
@@ -35,7 +34,7 @@ OnSaveError = Literal["raise", "warn"]
 
 
 def with_memory(
-    chain: Runnable[Any, Any], memory: Memory, *, on_save_error: OnSaveError = "raise"
+    chain: Runnable[Any, Any], memory: ChainMemory, *, on_save_error: OnSaveError = "raise"
 ) -> WithMemory:
     """``chain``, which has ``memory.load_mem`` at its head, with each finished turn saved.
 
@@ -44,7 +43,7 @@ def with_memory(
     a StoreError, because a user who is told nothing loses data; "warn" hands the answer out all the same,
     with a RuntimeWarning. The chain takes a dict with the memory's question key, or the question itself.
     """
-    if not isinstance(memory, Memory):
+    if not isinstance(memory, ChainMemory):
         raise MemoryInputError(
             f"with_memory(chain, memory): memory is a {type(memory).__name__}, not a Memory"
         )
@@ -60,7 +59,9 @@ def with_memory(
 class _Turn:
     """One turn on its way: who asked what, and what has been heard of the run so far."""
 
-    def __init__(self, memory: Memory, key: SessionKey, conversation: Conversation, human: Message) -> None:
+    def __init__(
+        self, memory: ChainMemory, key: SessionKey, conversation: Conversation, human: Message
+    ) -> None:
         self.key = key
         self.conversation = conversation
         self.human = human
@@ -81,7 +82,7 @@ def _callbacks(config: RunnableConfig) -> BaseCallbackManager:
 class WithMemory(Runnable[Any, Any]):
     """What :func:`with_memory` returns."""
 
-    def __init__(self, bound: Runnable[Any, Any], memory: Memory, on_save_error: OnSaveError) -> None:
+    def __init__(self, bound: Runnable[Any, Any], memory: ChainMemory, on_save_error: OnSaveError) -> None:
         self.bound = bound
         self.memory = memory
         self.on_save_error = on_save_error
@@ -348,5 +349,5 @@ class _SaveMem(Runnable[Any, Any]):
         return input
 
 
-def _unwrap(given: Any, memory: Memory) -> Any:
+def _unwrap(given: Any, memory: ChainMemory) -> Any:
     return memory._question(given) if isinstance(given, dict) else given

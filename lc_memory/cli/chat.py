@@ -1,12 +1,7 @@
-"""The command line: ``lc-memory demo`` shows the main job, ``lc-memory chat`` is a session of one's own.
-
-Exit codes: 0, done; 1, something failed and stderr says what; 2, the command line was not understood;
-130, Ctrl-C.
-"""
+"""``lc-memory demo`` shows the main job, ``lc-memory chat`` is a session of one's own."""
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 import tempfile
@@ -17,25 +12,13 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from lc_memory.errors import LCMemoryError
-
-from . import facts as cli_facts
-from . import index as cli_store
+from .console import _clean, _in_one_line, err, out
 
 if TYPE_CHECKING:
     from lc_memory.memory import Memory
 
-app = typer.Typer(
-    help="Memory at the head of LangChain chains.", no_args_is_help=True, add_completion=False,
-    pretty_exceptions_enable=False, rich_markup_mode=None,
-)  # fmt: skip
-app.add_typer(cli_facts.app)
-app.add_typer(cli_store.app)
-# What is printed is mostly other people's words: brackets and :colons: in them are not markup.
-out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-err = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 QUESTIONS = ("我叫小明，喜欢打篮球", "我刚说的爱好是什么？", "我名字叫什么？")
 COMES_BACK = ("", "篮球", "小明")
@@ -51,7 +34,6 @@ HELP = """\
 记住: …      keeps a fact for all sessions to come; in English, remember: …
 Ctrl-C       stops an answer; that turn is not saved"""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COMMAND = re.compile(r"/([a-z]*)(?:\s+(.*))?", re.DOTALL)  # "/etc/hosts 是什么？" is a question
 
 Provider = Annotated[
@@ -301,33 +283,3 @@ def _print_history(messages: Sequence[Any]) -> None:
     for message in messages:
         out.out(f"{message.type:>7}  ", style="bold", end="")
         out.out("\n         ".join(_clean(str(message.text)).splitlines()))
-
-
-def _clean(text: str) -> str:
-    """Without control characters: what a model says must not be able to steer the terminal."""
-    return _CONTROL.sub("", text)
-
-
-def _in_one_line(error: BaseException) -> str:
-    said = " ".join(_clean(str(error)).split())
-    if not isinstance(error, LCMemoryError):
-        said = f"{type(error).__name__}: {said}"
-    return said if len(said) <= 600 else f"{said[:599]}…"
-
-
-def main(args: Sequence[str] | None = None) -> None:
-    """The console script. Our own errors are one line on stderr and exit code 1."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        # A character that the terminal cannot show, or half of one from the keyboard, is a "?", not the end.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    warnings.showwarning = lambda message, *_, **__: err.print(_clean(str(message)), style="yellow")
-    try:
-        app(args=list(sys.argv[1:] if args is None else args))
-    except LCMemoryError as error:
-        err.print(_in_one_line(error), style="red")
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from lc_memory.errors import MemoryInputError
 
-from .index import must_exist
+from .console import _clean, err, out
+from .index import import_old, must_exist
 
 if TYPE_CHECKING:
     from lc_memory.store import Fact, Store
@@ -26,8 +26,6 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 facts = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is known of users.")
 app.add_typer(facts, name="facts")
 
-out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-err = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
 
 Where = Annotated[
     str | None,
@@ -145,8 +143,6 @@ def import_(
     if (file is None) == (chroma is None):
         raise MemoryInputError("import takes a FILE, or --chroma FOLDER for the facts of a dict-based memory")
     if file is None:
-        from .index import import_old
-
         import_old(memory, user, chroma, collection)
         return
     from lc_memory.sessions import import_file
@@ -206,8 +202,6 @@ def prune(memory: Where = None) -> None:
 
 
 def _shown(fact: Fact, expired: bool) -> str:
-    from .console import _clean
-
     day = datetime.fromtimestamp(fact.noted_at).date().isoformat()
     kind = "" if fact.kind is None else fact.kind if fact.subject is None else f"{fact.kind} ({fact.subject})"
     marks = [

@@ -15,8 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from lc_memory.errors import MemoryInputError
 
+from .console import out
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 Where = Annotated[
     str | None,

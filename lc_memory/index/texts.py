@@ -14,7 +14,6 @@ from lc_memory.messages import Message, text_of
 from lc_memory.store import Fact, LexicalItem, StoredTurn, Turn, fact_item, turn_item
 
 from .chroma.collection import Item
-from .texts import context_of, in_context
 
 FACT, PRIVATE, TURN = "fact", "private", "turn"
 """Sources in the lexical index, which has no other filter."""
@@ -23,6 +22,11 @@ _ANSWER_CHARS = 500  # of an answer that are embedded: a page of it would drown 
 _LINE_CHARS = 120  # of each side of a turn, in a prompt
 _COURTESY = 30  # characters of an answer to a message that says nothing
 _PLACES = 64  # of the telling words in a long text that are tried
+
+
+CONTEXT_MESSAGES = 2
+CONTEXT_CHARS = 200
+"""So much of each message of the context is taken: a page-long answer would drown what follows it."""
 
 
 @lru_cache(maxsize=4096)  # the same turns are shown again and again
@@ -80,6 +84,16 @@ def turn_entries(stored: StoredTurn, before: Turn | None) -> tuple[Item, Lexical
         session=stored.key.session_id,
     )
     return item, LexicalItem(item.id, TURN, words, context)
+
+
+def context_of(messages_before: Sequence[str]) -> str:
+    """The context of a message: the beginnings of the last messages before it, oldest first."""
+    return "\n".join(text[:CONTEXT_CHARS] for text in messages_before[-CONTEXT_MESSAGES:])
+
+
+def in_context(text: str, context: str) -> str:
+    """What of a memory is embedded."""
+    return f"{context}\n{text}" if context else text
 
 
 def fact_line(fact: Fact, telling: Sequence[str] = ()) -> str:

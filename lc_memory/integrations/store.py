@@ -20,8 +20,8 @@ from typing import Any
 
 from lc_memory.errors import MemoryInputError, MissingExtraError
 from lc_memory.facts.privacy import PrivateDataWarning, kinds_in_words, passed
+from lc_memory.index import Source
 from lc_memory.memory import Memory
-from lc_memory.recall import Source
 from lc_memory.store import Fact, Ledger, SessionKey
 
 try:

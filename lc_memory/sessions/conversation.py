@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from langchain_core.messages import BaseMessage
+from langchain_core.runnables import ConfigurableFieldSpec
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.messages import Message
@@ -18,6 +19,25 @@ from lc_memory.store import SessionKey
 
 DEFAULT_SESSION = "default"
 UNNAMED = SessionKey(DEFAULT_SESSION)
+
+SPECS = [
+    ConfigurableFieldSpec(
+        id="session_id",
+        annotation=str,
+        name="Session",
+        description="Names the conversation. Without it `thread_id` does, and without both there is one.",
+        default=DEFAULT_SESSION,
+        is_shared=True,
+    ),
+    ConfigurableFieldSpec(
+        id="user_id",
+        annotation=str,
+        name="User",
+        description="Whose long-term facts these are. Without it they belong to the session alone.",
+        default=None,
+        is_shared=True,
+    ),
+]
 
 
 def session_key(config: Mapping[str, Any] | None) -> SessionKey:

@@ -11,12 +11,11 @@ memory again, to take it in as it now is, or to let it go where it is no more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, bindparam, text
 
-if TYPE_CHECKING:
-    from .rows import SessionKey
+from .lexical.index import DatabaseLexicalIndex
+from .rows import SessionKey
 
 _LISTED = text("SELECT id, item FROM lcm_to_vectors ORDER BY id LIMIT :limit")
 _LEFT = text("SELECT COUNT(*) FROM lcm_to_vectors")
@@ -86,16 +85,12 @@ def erased_facts(connection: Connection, owners: Mapping[int, str]) -> None:
 
 def compact_words(connection: Connection) -> None:
     """Write out of the lexical index what was removed from it."""
-    from .lexical.index import DatabaseLexicalIndex
-
     DatabaseLexicalIndex().compact(connection)
 
 
 def _drop(connection: Connection, by_owner: Mapping[str, Sequence[str]], items: Sequence[str]) -> None:
     if not items:
         return
-    from .lexical.index import DatabaseLexicalIndex
-
     for owner, some in by_owner.items():
         DatabaseLexicalIndex().remove(connection, owner, some)
     put_on_list(connection, items)

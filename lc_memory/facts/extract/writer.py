@@ -50,9 +50,9 @@ class Submits(Protocol):
 class NoteWriter:
     """Makes facts of what users say. One for each Memory.
 
-    ``model`` and ``kinds``: as for :func:`~lc_memory.facts.extract.notes.notes_from`; ``every``: how many turns of a
-    session are read together, each costing its share of one call. ``written`` is called when there are new
-    facts.
+    ``model`` and ``kinds``: as for :func:`~lc_memory.facts.extract.notes.notes_from`; ``every``: how many
+    turns of a session are read together, each costing its share of one call. ``written`` is called when
+    there are new facts.
     """
 
     def __init__(

@@ -34,8 +34,8 @@ Taken for private though it is not: an example's address (user@example.com), an 
 number that happens to have the checksum of a card, a password in an example of a program.
 
 What is no pattern cannot be found by one: a person's address or illness is kept out by not asking for it
-(see the kinds of :mod:`lc_memory.facts.extract.notes`). A number split over two turns is found where turns are
-read together, as for the notes, and not where each turn is indexed by itself.
+(see the kinds of :mod:`lc_memory.facts.extract.notes`). A number split over two turns is found where turns
+are read together, as for the notes, and not where each turn is indexed by itself.
 """
 
 from __future__ import annotations

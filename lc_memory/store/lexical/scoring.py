@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lc_memory.language import words
+from lc_memory.language import terms, with_surface
 
 K1, B = 1.2, 0.75  # the values that BM25 is published and shipped with
 OWN, CONTEXT = 2, 1
@@ -79,7 +79,7 @@ class Entry:
 
     @classmethod
     def of(cls, item: LexicalItem) -> Entry:
-        own, context = words.terms(item.text), words.terms(item.context)
+        own, context = terms(item.text), terms(item.context)
         # Of a long context the end is nearest to the message.
         return cls(item.id, item.source, tuple(own[:MAX_TERMS]), tuple(context[-MAX_TERMS:]))
 
@@ -104,7 +104,7 @@ class Question:
     def terms(question: str) -> dict[str, str]:
         """The different terms of a question, each with its word: what the frequencies are needed of."""
         found: dict[str, str] = {}
-        for term, surface in words.with_surface(question):
+        for term, surface in with_surface(question):
             found.setdefault(term, surface)
             if len(found) == MAX_QUESTION_TERMS:
                 break

@@ -1,0 +1,1 @@
+"""Chroma: in a folder, on a server, in its cloud, in this process's memory."""

@@ -1,0 +1,1 @@
+"""The words beside the memories: an index in the store's own database."""
