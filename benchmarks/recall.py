@@ -32,6 +32,7 @@ import numpy as np
 from sqlalchemy import Connection, create_engine
 
 from benchmarks.recall_sets import Corpus, excerpts, locomo, madial
+from lc_memory.index.texts import in_context
 from lc_memory.language.phatic import is_phatic
 from lc_memory.models.embedding_names import embeddings
 from lc_memory.recall import ranking as recall
@@ -64,7 +65,7 @@ def collection(texts: list[str]) -> Any:
 def ours(corpus: Corpus, connection: Connection, asked: Callable[[str], list[float]]) -> System:
     contexts = corpus.contexts()
     pairs = list(zip(corpus.texts, contexts, strict=True))
-    made = collection([recall.in_context(text, context) for text, context in pairs])
+    made = collection([in_context(text, context) for text, context in pairs])
     index, owner = DatabaseLexicalIndex(), f"{corpus.name} {id(corpus)}"
     items = [lexical.LexicalItem(str(i), "fact", *pair) for i, pair in enumerate(pairs)]
     index.forget(connection, owner)
