@@ -32,7 +32,7 @@ import numpy as np
 from sqlalchemy import Connection, create_engine
 
 from benchmarks.recall_sets import Corpus, excerpts, locomo, madial
-from lc_memory.index.texts import in_context
+from lc_memory.index import texts
 from lc_memory.language.phatic import is_phatic
 from lc_memory.models.embedding_names import embeddings
 from lc_memory.recall import ranking as recall
@@ -65,7 +65,7 @@ def collection(texts: list[str]) -> Any:
 def ours(corpus: Corpus, connection: Connection, asked: Callable[[str], list[float]]) -> System:
     contexts = corpus.contexts()
     pairs = list(zip(corpus.texts, contexts, strict=True))
-    made = collection([in_context(text, context) for text, context in pairs])
+    made = collection([texts.in_context(text, context) for text, context in pairs])
     index, owner = DatabaseLexicalIndex(), f"{corpus.name} {id(corpus)}"
     items = [lexical.LexicalItem(str(i), "fact", *pair) for i, pair in enumerate(pairs)]
     index.forget(connection, owner)
@@ -236,7 +236,7 @@ class Bench:
         print(f"{'R@5 (locomo also R@10)':<26}" + "".join(f"{name:>13}" for name in names))
         changes: list[tuple[Any, str, Any]] = [(recall, "WORDS", recall.WORDS)]
         for module, name in (
-            (recall, "WORDS"), (recall, "FLOOR"), (recall, "SHORT_QUESTION"), (recall, "CONTEXT_CHARS"),
+            (recall, "WORDS"), (recall, "FLOOR"), (recall, "SHORT_QUESTION"), (texts, "CONTEXT_CHARS"),
             (recall, "CANDIDATES"), (lexical, "OWN"), (lexical, "K1"), (lexical, "B"),
             (lexical, "LEAST_INFORMATION"), (lexical, "SINGLE"),
         ):  # fmt: skip
@@ -244,7 +244,7 @@ class Bench:
             changes += [
                 (module, name, type(value)(value * f) if name != "OWN" else value * f) for f in (0.7, 1.3)
             ]
-        changes += [(recall, "CONTEXT_MESSAGES", n) for n in (1, 3)]
+        changes += [(texts, "CONTEXT_MESSAGES", n) for n in (1, 3)]
         for module, name, value in changes:
             with changed(module, name, value):
                 result = self.by_name([*self.sets, *self.facts], self.ours, (5, 10))

@@ -28,7 +28,7 @@ Source = Literal["facts", "turns"]
 
 
 class RunsLater(Protocol):
-    """:class:`lc_memory.sessions.stored.Background`."""
+    """:class:`lc_memory.store.background.Background`."""
 
     def submit(self, key: object, work: Callable[[], None]) -> None: ...
     def wait(self) -> None: ...

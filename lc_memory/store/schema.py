@@ -113,7 +113,7 @@ def _words(conn: Connection) -> None:
 
 
 def _to_vectors(conn: Connection) -> None:
-    # What the vector index has still to follow: see facts/items.py.
+    # What the vector index has still to follow: see items.py.
     ddl(conn, "CREATE TABLE lcm_to_vectors (id {id}, item TEXT NOT NULL)")
 
 
