@@ -183,12 +183,15 @@ def between_rooms(modules: dict[str, Module]) -> dict[str, set[str]]:
 def trace() -> dict[str, list[str]]:
     """Which files of the package a turn and a fact pass, with what ``Memory.open`` gives by default.
 
-    ``load``: what the prompt of a question gets. ``save``: a turn is saved and indexed. ``note``: a fact is
-    kept. ``forget``: one is erased. All are done once before, so that no import is counted.
+    ``load``: what the prompt of a question gets. ``save``: a turn is saved and indexed; ``save, waited for``:
+    of that, what the caller waits for. ``note``: a fact is kept. ``forget``: one is erased. All are done once
+    before, so that no import is counted.
     """
     import threading
 
     passed: set[str] | None = None
+    here: set[str] | None = None  # of this thread
+    caller = threading.get_ident()
     base = str(Path(sys.modules[PACKAGE].__file__ or "").parent) if PACKAGE in sys.modules else ""
 
     def listen(frame: object, event: str, _: object) -> None:
@@ -196,6 +199,8 @@ def trace() -> dict[str, list[str]]:
             file = frame.f_code.co_filename  # type: ignore[attr-defined]
             if file.startswith(base):
                 passed.add(file[len(base) + 1 :])
+                if here is not None and threading.get_ident() == caller:
+                    here.add(file[len(base) + 1 :])
 
     from langchain_core.runnables import RunnableLambda
 
@@ -217,7 +222,10 @@ def trace() -> dict[str, list[str]]:
             memory.load_mem.invoke({"question": f"我喜欢{some[0]}吗？"}, config)  # type: ignore[arg-type]
 
         def save(some: list[str]) -> None:
+            nonlocal here
+            here = set()
             said.invoke({"question": f"我叫小明，喜欢打{some[0]}，住在北京"}, config)  # type: ignore[arg-type]
+            found["save, waited for"], here = sorted(here), None
             memory.flush()
 
         def note(some: list[str]) -> None:
@@ -235,7 +243,7 @@ def trace() -> dict[str, list[str]]:
                 passed = None
         sys.setprofile(None)
         threading.setprofile(None)
-    return {name: found[name] for name in ("load", "save", "note", "forget")}
+    return {name: found[name] for name in ("load", "save", "save, waited for", "note", "forget")}
 
 
 # ---------------------------------------------------------------- the report
@@ -268,7 +276,7 @@ def report(root: Path) -> None:
             name = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
             room = room_of("" if name == "__init__" else name)
             by_room[room] = by_room.get(room, 0) + 1
-        print(f"{act:<7} {len(passed):>3}   {', '.join(f'{room} {n}' for room, n in by_room.items())}")
+        print(f"{act:<17} {len(passed):>3}   {', '.join(f'{room} {n}' for room, n in by_room.items())}")
 
 
 def main() -> None:
