@@ -16,7 +16,8 @@ from sqlalchemy import create_engine
 
 from lc_memory.facts.lexical import LexicalItem
 from lc_memory.facts.lexical_sql import DatabaseLexicalIndex, create_lexical
-from lc_memory.facts.recall import CONTEXT_CHARS, LOCAL, Candidate, Scale, context_of, in_context, rank
+from lc_memory.facts.index import joined
+from lc_memory.facts.recall import CONTEXT_CHARS, LOCAL, Candidate, Scale, context_of, rank
 from lc_memory.facts.scale import measure
 from lc_memory.models.embeddings import embeddings
 
@@ -145,9 +146,10 @@ class TestContext:
         assert context_of(["first", "second", long]) == f"second\n{long[:CONTEXT_CHARS]}"
         assert context_of([]) == ""
 
-    def test_a_memory_is_embedded_behind_its_context(self) -> None:
-        assert in_context("last Friday", "When was it?") == "When was it?\nlast Friday"
-        assert in_context("I like tea", "") == "I like tea"
+    def test_the_vector_of_a_turn_holds_the_turn_before_it(self) -> None:
+        assert joined([1.0, 0.0], None) == [1.0, 0.0]
+        assert joined([1.0, 0.0], [0.0, 1.0]) == pytest.approx([math.sqrt(0.5), math.sqrt(0.5)])
+        assert joined([1.0, 0.0], [-1.0, 0.0]) == [1.0, 0.0], "what cancels out says nothing: the turn's own words do"
 
 
 @cache

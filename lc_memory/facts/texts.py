@@ -14,7 +14,7 @@ from lc_memory.facts.items import fact_item, turn_item
 from lc_memory.facts.lexical import LexicalItem
 from lc_memory.facts.phatic import is_phatic
 from lc_memory.facts.privacy import passed
-from lc_memory.facts.recall import context_of, in_context
+from lc_memory.facts.recall import context_of
 from lc_memory.messages import Message, text_of
 from lc_memory.store import Turn
 from lc_memory.store.backlog import StoredTurn
@@ -71,19 +71,24 @@ def turn_entries(stored: StoredTurn, before: Turn | None) -> tuple[Item, Lexical
     words = indexable("\n".join(part for part in (question, answer) if part))
     if words is None:
         return None
-    context = context_of([part for part in said(before) if part]) if before is not None else ""
+    earlier = [] if before is None else [part for part in said(before) if part]
+    context = context_of(earlier)
     if context and indexable(context) is None:
-        context = ""
-    short = "\n".join(part for part in (question, answer[:_ANSWER_CHARS]) if part)
+        earlier, context = [], ""
     item = Item(
         id=turn_item(stored.row),
         owner=stored.key.owner,
         source=TURN,
-        text=in_context(short, context),
+        text=_embedded(question, answer),
+        before=_embedded(*said(before)) if before is not None and earlier else "",
         row=stored.row,
         session=stored.key.session_id,
     )
     return item, LexicalItem(item.id, TURN, words, context)
+
+
+def _embedded(question: str, answer: str) -> str:
+    return "\n".join(part for part in (question, answer[:_ANSWER_CHARS]) if part)
 
 
 def fact_line(fact: Fact, telling: Sequence[str] = ()) -> str:
