@@ -241,9 +241,10 @@ class Bench:
         print(f"{'R@5 (locomo also R@10)':<26}" + "".join(f"{name:>13}" for name in names))
         changes: list[tuple[Any, str, Any]] = [(recall, "WORDS", recall.WORDS)]
         for module, name in (
-            (recall, "WORDS"), (recall, "FLOOR"), (recall, "USUAL_LENGTH"), (recall, "LONGEST"), (recall, "OF_THE_ASKER"),
-            (recall, "CONTEXT_CHARS"), (recall, "CANDIDATES"), (index, "BEFORE"), (lexical, "B_TURNS"), (lexical, "COMMON"),
-            (lexical, "RARE"), (lexical, "FEW_TERMS"), (lexical, "MANY_TERMS"), (lexical, "FEW_ITEMS"), (lexical, "OWN"), (lexical, "K1"), (lexical, "B"),
+            (recall, "WORDS"), (recall, "FLOOR"), (recall, "USUAL_LENGTH"), (recall, "LONGEST"),
+            (recall, "OF_THE_ASKER"), (recall, "CONTEXT_CHARS"), (recall, "CANDIDATES"), (index, "BEFORE"),
+            (lexical, "B_TURNS"), (lexical, "COMMON"), (lexical, "RARE"), (lexical, "FEW_TERMS"),
+            (lexical, "MANY_TERMS"), (lexical, "FEW_ITEMS"), (lexical, "OWN"), (lexical, "K1"), (lexical, "B"),
             (lexical, "LEAST_INFORMATION"), (lexical, "SINGLE"),
         ):  # fmt: skip
             value = getattr(module, name)

@@ -15,8 +15,8 @@ maximum or mean over all memories to be known first.
 ``idf`` and the mean length are the owner's own: what is telling in one user's memories says nothing of
 another's. Where these are few and the question is short, though, one word makes up the whole score, and a
 frequency among forty memories does not tell "home" from a name: there a word counts the less, the more common
-it is in the language (:func:`weight_of`). ``tf`` counts the memory's own words twice and those of its context (for a message of a
-conversation, the two before it) once.
+it is in the language (:func:`weight_of`). ``tf`` counts the memory's own words twice and those of its context
+(for a message of a conversation, the two before it) once.
 
 Where the items lie is :mod:`lc_memory.facts.lexical_sql`'s to know.
 """
@@ -34,12 +34,13 @@ from lc_memory.models.embeddings import commonness
 K1, B = 1.2, 0.75  # the values that BM25 is published and shipped with
 
 B_TURNS = 0.4
-"""The same for messages of a conversation: the longer of two says more, not the same at greater length. LoCoMo
-R@1 .337 with the B of documents, .361 with this one."""
+"""The same for messages of a conversation: the longer of two says more, not the same at greater length.
+LoCoMo R@1 .337 with the B of documents, .361 with this one."""
 
 COMMON, RARE = 4_000, 45_000
-"""Places in a vocabulary sorted by frequency (:func:`lc_memory.models.embeddings.commonness`): up to the first
-a word says nothing by itself, from the second on all that a word can. Either moved by 30 % changes nothing."""
+"""Places in a vocabulary sorted by frequency (:func:`lc_memory.models.embeddings.commonness`): up to the
+first a word says nothing by itself, from the second on all that a word can. Either moved by 30 % changes
+nothing."""
 
 FEW_TERMS, MANY_TERMS = 3, 8
 """Up to so few terms of a question a single word decides; from the second on no single one does."""

@@ -10,8 +10,8 @@
 the nearest few dozen by meaning and by words is that of all memories. A share is next to nothing where the
 words in common are mere noise, and leaves the meaning to decide; it is near 1 where a rare name fits.
 
-A message of a conversation often says little by itself ("Yes, last Friday!"). On both sides it is indexed with
-what was said just before: :data:`BEFORE`, :func:`context_of`.
+A message of a conversation often says little by itself ("Yes, last Friday!"). On both sides it is indexed
+with what was said just before: :data:`BEFORE`, :func:`context_of`.
 
 Five numbers here and two of the lexical side were chosen, on MADial-Bench (76 dialogues, Chinese and
 English), the first five conversations of LoCoMo and the sentences of ``tests/excerpts/fact_questions.jsonl``;
@@ -31,16 +31,16 @@ WORDS = 2.0
 """What a full share counts beside a cosine. From 1.4 to 2.6 recall differs by .013 at most."""
 
 FLOOR = 0.24
-"""The least evidence for a question of :data:`USUAL_LENGTH`, here with words counted once: a word more in common
-makes a memory the better of two, and not one that bears on the question.
+"""The least evidence for a question of :data:`USUAL_LENGTH`, here with words counted once: a word more in
+common makes a memory the better of two, and not one that bears on the question.
 
 Of sixty unrelated messages two in a hundred recall something from forty facts, and one in seven from three
 hundred turns; of the memories asked for that are among the first five, 97 in a hundred pass.
 """
 
 SHORTEST, USUAL_LENGTH, LONGEST = 4.0, 8.0, 40.0
-"""Words of a question. The vector of a long text is the mean of many subjects: its cosine with a memory of one of
-them falls with the square root of their number. A short one is near to anything by chance."""
+"""Words of a question. The vector of a long text is the mean of many subjects: its cosine with a memory of
+one of them falls with the square root of their number. A short one is near to anything by chance."""
 
 OF_THE_ASKER = 0.1
 """What it adds that a question speaks of who asks it: a user's memories are about him."""
@@ -50,8 +50,8 @@ ASKING = 0.5
 tells nothing unless its answer does."""
 
 BEFORE = 1.0
-"""How much of the turn before is in the vector of a turn, which is that of its own words plus this times the other's,
-made of length 1 again. "Yes, last Friday!" says little without it. From .5 to 1 LoCoMo's R@5 differs by .008."""
+"""How much of the turn before is in the vector of a turn, which is that of its own words plus this times the
+other's, made of length 1 again. From .5 to 1 LoCoMo's R@5 differs by .008."""
 
 CONTEXT_MESSAGES = 2
 CONTEXT_CHARS = 200
@@ -92,7 +92,7 @@ class Candidate:
     share: float = 0.0
     """:attr:`LexicalHit.score <lc_memory.facts.lexical.LexicalHit.score>`. 0: it is not among the best."""
     overlap: float | None = None
-    """:attr:`LexicalHit.overlap <lc_memory.facts.lexical.LexicalHit.overlap>`, for the floor. None: the share."""
+    """The same with common words in full, for the floor. None: the share."""
     words: tuple[str, ...] = ()
     """What it has in common with the question, the most telling first."""
     noted_at: float = 0.0
@@ -121,8 +121,8 @@ def rank(
     """The at most ``k`` memories that bear on the question, best first; none where nothing does.
 
     Memories that say the same in nearly the same words are given once. A memory without a cosine is placed as
-    if it had that of the farthest that has one, for it can be no nearer; for the floor, as if it had that of any
-    two sentences.
+    if it had that of the farthest that has one, for it can be no nearer; for the floor, as if it had that of
+    any two sentences.
     """
     found = list(candidates)
     known = {c.id: scale.meaning(c.cosine) for c in found if c.cosine is not None}
@@ -152,7 +152,7 @@ def rank(
 
 
 def context_of(messages_before: Sequence[str]) -> str:
-    """What is looked at for words beside a message: the beginnings of the messages before it, oldest first."""
+    """What is looked at for words beside a message: the beginnings of the last before it, oldest first."""
     return "\n".join(text[:CONTEXT_CHARS] for text in messages_before[-CONTEXT_MESSAGES:])
 
 

@@ -59,7 +59,7 @@ _RUN = re.compile(rf"([{_UNSPACED}]+)|([^\W_{_UNSPACED}]+)")
 _APOSTROPHE = re.compile(r"'(?:s|t|re|ve|ll|d|m)\b|(?<=\w)'(?=\w)")  # bart's -> bart, o'brien -> obrien
 
 # Who asks, as the subject, object or owner; not the one that something is done for ("帮我", "tell me").
-_ASKER = frozenset("i me my mine myself we us our ours ourselves".split())
+_ASKER = frozenset(("i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "ourselves"))
 _ASKER_CHARACTERS = re.compile("[我咱俺]")
 _DONE_FOR = re.compile("[帮幫给給替教]我|告[诉訴]我|(?:help|give|tell|show|teach) (?:me|us)\\b")
 
