@@ -244,7 +244,8 @@ class Bench:
             (recall, "WORDS"), (recall, "FLOOR"), (recall, "USUAL_LENGTH"), (recall, "LONGEST"),
             (recall, "OF_THE_ASKER"), (recall, "CONTEXT_CHARS"), (recall, "CANDIDATES"), (index, "BEFORE"),
             (lexical, "B_TURNS"), (lexical, "COMMON"), (lexical, "RARE"), (lexical, "FEW_TERMS"),
-            (lexical, "MANY_TERMS"), (lexical, "FEW_ITEMS"), (lexical, "OWN"), (lexical, "K1"), (lexical, "B"),
+            (lexical, "MANY_TERMS"), (lexical, "FEW_ITEMS"), (lexical, "OWN"), (lexical, "K1"),
+            (lexical, "B"),
             (lexical, "LEAST_INFORMATION"), (lexical, "SINGLE"),
         ):  # fmt: skip
             value = getattr(module, name)
