@@ -42,10 +42,13 @@ COMMON, RARE = 4_000, 45_000
 first a word says nothing by itself, from the second on all that a word can. Either moved by 30 % changes
 nothing."""
 
+SURE = 0.35
+"""What the rarest word counts for where frequencies are in doubt."""
+
 FEW_TERMS, MANY_TERMS = 3, 8
 """Up to so few terms of a question a single word decides; from the second on no single one does."""
 
-FEW_ITEMS = 200
+FEW_ITEMS = 300
 """About so many memories tell by themselves which of their words are rare."""
 OWN, CONTEXT = 2, 1
 
@@ -191,15 +194,13 @@ class Question:
 def weight_of(place: int | None, doubt: float) -> float:
     """What a word counts for, 0 to 1: by its place among the words of the language, as far as the owner's
     memories leave that in ``doubt`` (0 to 1). None: it is no common word."""
-    if place is None:
-        return 1.0
-    rarity = math.log(max(place, COMMON) / COMMON) / math.log(RARE / COMMON)
-    return 1 - (1 - min(1.0, rarity)) * doubt
+    rarity = 1.0 if place is None else math.log(max(place, COMMON) / COMMON) / math.log(RARE / COMMON)
+    return 1 - (1 - SURE * min(1.0, rarity)) * doubt
 
 
 def _doubt(terms: int, items: int) -> float:
     short = max(0.0, min(1.0, (MANY_TERMS - terms) / (MANY_TERMS - FEW_TERMS)))
-    return short * FEW_ITEMS**2 / (FEW_ITEMS**2 + items**2)
+    return short * FEW_ITEMS**4 / (FEW_ITEMS**4 + items**4)
 
 
 def _is_single(term: str) -> bool:
