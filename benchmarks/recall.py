@@ -33,6 +33,8 @@ from sqlalchemy import Connection, create_engine
 
 from benchmarks.recall_sets import Corpus, excerpts, locomo, madial
 from lc_memory.index import texts
+from lc_memory.index.chroma import collection as vectors_of
+from lc_memory.index.chroma.collection import joined
 from lc_memory.language.phatic import is_phatic
 from lc_memory.models.embedding_names import embeddings
 from lc_memory.recall import ranking as recall
@@ -52,20 +54,25 @@ def vectors(texts: list[str]) -> list[list[float]]:
     return [_vectors[text] for text in texts]
 
 
-def collection(texts: list[str]) -> Any:
-    """A Chroma collection in memory, as one makes it by hand: cosine, ids by place."""
+def collection(texts: list[str], before: Sequence[Sequence[str]] = ()) -> Any:
+    """A Chroma collection in memory, as one makes it by hand: cosine, ids by place. ``before``: what was said
+    before each text, of which the last is in its vector as it is in a turn's."""
     client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
     made = client.create_collection(
         f"c{time.monotonic_ns()}", embedding_function=None, metadata={"hnsw:space": "cosine"}
     )
-    made.add(ids=[str(i) for i in range(len(texts))], embeddings=vectors(texts))
+    own = vectors(texts)
+    if before:
+        last = dict(zip(found := sorted({b[-1] for b in before if b}), vectors(found), strict=True))
+        own = [joined(v, last[b[-1]] if b else None) for v, b in zip(own, before, strict=True)]
+    made.add(ids=[str(i) for i in range(len(texts))], embeddings=own)
     return made
 
 
 def ours(corpus: Corpus, connection: Connection, asked: Callable[[str], list[float]]) -> System:
     contexts = corpus.contexts()
     pairs = list(zip(corpus.texts, contexts, strict=True))
-    made = collection([texts.in_context(text, context) for text, context in pairs])
+    made = collection(corpus.texts, corpus.before)
     index, owner = DatabaseLexicalIndex(), f"{corpus.name} {id(corpus)}"
     items = [lexical.LexicalItem(str(i), "fact", *pair) for i, pair in enumerate(pairs)]
     index.forget(connection, owner)
@@ -84,6 +91,7 @@ def ours(corpus: Corpus, connection: Connection, asked: Callable[[str], list[flo
                 corpus.texts[int(id_)],
                 cosine.get(id_),
                 hits[id_].score if id_ in hits else 0.0,
+                hits[id_].overlap if id_ in hits else 0.0,
                 hits[id_].words if id_ in hits else (),
             )
             for id_ in {**cosine, **hits}
@@ -236,8 +244,11 @@ class Bench:
         print(f"{'R@5 (locomo also R@10)':<26}" + "".join(f"{name:>13}" for name in names))
         changes: list[tuple[Any, str, Any]] = [(recall, "WORDS", recall.WORDS)]
         for module, name in (
-            (recall, "WORDS"), (recall, "FLOOR"), (recall, "SHORT_QUESTION"), (texts, "CONTEXT_CHARS"),
-            (recall, "CANDIDATES"), (lexical, "OWN"), (lexical, "K1"), (lexical, "B"),
+            (recall, "WORDS"), (recall, "FLOOR"), (recall, "USUAL_LENGTH"), (recall, "LONGEST"),
+            (recall, "OF_THE_ASKER"), (texts, "CONTEXT_CHARS"), (recall, "CANDIDATES"),
+            (vectors_of, "BEFORE"), (lexical, "B_TURNS"), (lexical, "COMMON"), (lexical, "RARE"), (lexical, "FEW_TERMS"),
+            (lexical, "MANY_TERMS"), (lexical, "FEW_ITEMS"), (lexical, "OWN"), (lexical, "K1"),
+            (lexical, "B"),
             (lexical, "LEAST_INFORMATION"), (lexical, "SINGLE"),
         ):  # fmt: skip
             value = getattr(module, name)

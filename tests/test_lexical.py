@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
 from lc_memory.language import words
+from lc_memory.models import commonness
 from lc_memory.store.lexical import index as lexical_sql
 from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
 from lc_memory.store.lexical.scoring import Entry, LexicalHit, LexicalItem, Question
@@ -277,3 +278,33 @@ class TestIndex:
         assert b"dandelion" not in left
         assert "公英".encode() not in left
         assert b"chess" in left
+
+
+class TestCommonWords:
+    """Among few memories no frequency tells what is common; the language's does."""
+
+    @staticmethod
+    def score(question: str, text: str, items: int) -> tuple[float, float]:
+        asked = Question.weigh(Question.terms(question), {}, items, 5 * items)
+        (hit,) = asked.best([Entry.of(LexicalItem("a", "fact", text))], 1)
+        return hit.score, hit.overlap
+
+    def test_a_common_word_says_less_than_a_rare_one_in_a_short_question(self) -> None:
+        common, rare = (self.score(f"my {word}?", f"the {word} is here", 40) for word in ("home", "saxophone"))
+        assert common[0] < 0.2 * rare[0]
+        assert common[1] == rare[1], "for the floor both are words in common"
+
+    def test_where_memories_are_many_they_tell_themselves(self) -> None:
+        common, rare = (self.score(f"my {word}?", f"the {word} is here", 5_000) for word in ("home", "saxophone"))
+        assert common[0] == pytest.approx(rare[0], rel=0.01)
+
+    def test_in_a_long_question_no_single_word_decides(self) -> None:
+        words = "home garden piano mountain budget dentist holiday novel kitchen"
+        score, overlap = self.score(words, words, 40)
+        assert score == pytest.approx(overlap)
+
+    def test_the_place_of_a_word_is_that_of_its_language(self) -> None:
+        places = commonness(["the", "home", "saxophone", "医院", "qzxvjk"])
+        assert places["the"] < places["home"] < places["saxophone"]
+        assert 4_000 < places["医院"] < 45_000
+        assert "qzxvjk" not in places

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 from sqlalchemy import create_engine
 
+from lc_memory.index.chroma.collection import joined
 from lc_memory.index.scale import LOCAL, Scale, measure
-from lc_memory.index.texts import CONTEXT_CHARS, context_of, in_context
+from lc_memory.index.texts import CONTEXT_CHARS, context_of
 from lc_memory.models.embedding_names import embeddings
 from lc_memory.recall.ranking import Candidate, rank
 from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
@@ -35,7 +36,7 @@ class TestRank:
         assert ids("What did Pepper do?", near, named) == ["named", "near"]
 
     def test_words_that_are_noise_do_not_outweigh_meaning(self) -> None:
-        noise = Candidate("noise", "I was at the dentist yesterday", cosine=0.2, share=0.03)
+        noise = Candidate("noise", "I was at the dentist yesterday", cosine=0.3, share=0.03)
         near = Candidate("near", "Mum is a nurse", cosine=0.4)
         assert ids("Where did mother work until yesterday?", noise, near) == ["near", "noise"]
 
@@ -49,10 +50,20 @@ class TestRank:
         assert ids("coffee?", Candidate("b", "I like tea", cosine=0.5), floor=0.9) == []
 
     def test_a_long_text_of_many_subjects_has_a_lower_floor(self) -> None:
-        weak = Candidate("a", "I like tea", cosine=0.15)
+        weak = Candidate("a", "I like tea", cosine=0.2)
         subjects = "garden piano mountain budget dentist holiday novel kitchen tennis weather bicycle museum"
         assert ids("piano", weak) == []
         assert ids(subjects, weak) == ["a"]
+
+    def test_a_question_about_the_asker_needs_less_than_one_about_the_world(self) -> None:
+        weak = Candidate("a", "I like tea", cosine=0.2)
+        for mine, worlds in (
+            ("what should I drink in the morning", "what should one drink in the morning"),
+            ("我早上喝什么比较好", "帮我写一首关于早上的诗"),
+            ("我早上喝什麼比較好", "幫我寫一首關於早上的詩"),
+        ):
+            assert ids(mine, weak) == ["a"]
+            assert ids(worlds, weak) == []
 
     def test_no_more_than_k_are_given(self) -> None:
         many = [Candidate(str(i), f"fact number {i}", cosine=0.5) for i in range(9)]
@@ -81,7 +92,7 @@ class TestRank:
     def test_what_is_not_among_the_nearest_is_placed_as_the_farthest_of_them(self) -> None:
         near = Candidate("near", "x", cosine=0.6)
         farthest = Candidate("far", "y", cosine=0.4, share=0.05)
-        only_words = Candidate("words", "z", share=0.2)
+        only_words = Candidate("words", "z", share=0.3)
         assert ids("?", near, farthest, only_words) == ["words", "near", "far"]
 
     def test_it_says_why(self) -> None:
@@ -146,9 +157,10 @@ class TestContext:
         assert context_of(["first", "second", long]) == f"second\n{long[:CONTEXT_CHARS]}"
         assert context_of([]) == ""
 
-    def test_a_memory_is_embedded_behind_its_context(self) -> None:
-        assert in_context("last Friday", "When was it?") == "When was it?\nlast Friday"
-        assert in_context("I like tea", "") == "I like tea"
+    def test_the_vector_of_a_turn_holds_the_turn_before_it(self) -> None:
+        assert joined([1.0, 0.0], None) == [1.0, 0.0]
+        assert joined([1.0, 0.0], [0.0, 1.0]) == pytest.approx([math.sqrt(0.5), math.sqrt(0.5)])
+        assert joined([1.0, 0.0], [-1.0, 0.0]) == [1.0, 0.0], "what cancels out says nothing: the turn's own words do"
 
 
 @cache

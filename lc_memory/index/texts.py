@@ -71,15 +71,16 @@ def turn_entries(stored: StoredTurn, before: Turn | None) -> tuple[Item, Lexical
     words = indexable("\n".join(part for part in (question, answer) if part))
     if words is None:
         return None
-    context = context_of([part for part in said(before) if part]) if before is not None else ""
+    earlier = [] if before is None else [part for part in said(before) if part]
+    context = context_of(earlier)
     if context and indexable(context) is None:
-        context = ""
-    short = "\n".join(part for part in (question, answer[:_ANSWER_CHARS]) if part)
+        earlier, context = [], ""
     item = Item(
         id=turn_item(stored.row),
         owner=stored.key.owner,
         source=TURN,
-        text=in_context(short, context),
+        text=_embedded(question, answer),
+        before=_embedded(*said(before)) if before is not None and earlier else "",
         row=stored.row,
         session=stored.key.session_id,
     )
@@ -91,9 +92,8 @@ def context_of(messages_before: Sequence[str]) -> str:
     return "\n".join(text[:CONTEXT_CHARS] for text in messages_before[-CONTEXT_MESSAGES:])
 
 
-def in_context(text: str, context: str) -> str:
-    """What of a memory is embedded."""
-    return f"{context}\n{text}" if context else text
+def _embedded(question: str, answer: str) -> str:
+    return "\n".join(part for part in (question, answer[:_ANSWER_CHARS]) if part)
 
 
 def fact_line(fact: Fact, telling: Sequence[str] = ()) -> str:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .wording import unmarked as unmarked
     from .words import normalize as normalize
     from .words import same_saying as same_saying
+    from .words import size as size
+    from .words import speaks_of_asker as speaks_of_asker
     from .words import terms as terms
     from .words import with_surface as with_surface
 else:
@@ -40,6 +42,6 @@ else:
                 "CORE EARLIER_SUMMARY Language NEW_PART RECALLED SHORTEN SPEAKERS SUMMARISE "
                 "SUMMARY language_of listed told unmarked"
             ),
-            "words": "normalize same_saying terms with_surface",
+            "words": "normalize same_saying size speaks_of_asker terms with_surface",
         },
     )

@@ -58,6 +58,11 @@ _UNSPACED = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U
 _RUN = re.compile(rf"([{_UNSPACED}]+)|([^\W_{_UNSPACED}]+)")
 _APOSTROPHE = re.compile(r"'(?:s|t|re|ve|ll|d|m)\b|(?<=\w)'(?=\w)")  # bart's -> bart, o'brien -> obrien
 
+# Who asks, as the subject, object or owner; not the one that something is done for ("帮我", "tell me").
+_ASKER = frozenset(("i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "ourselves"))
+_ASKER_CHARACTERS = re.compile("[我咱俺]")
+_DONE_FOR = re.compile("[帮幫给給替教]我|告[诉訴]我|(?:help|give|tell|show|teach) (?:me|us)\\b")
+
 # What may stand in a sentence or not without changing what it says.
 _FILLER = frozenset(("a", "an", "the", "so", "just", "really", "very", "quite", "well", "oh", "please", "to"))
 _FILLER_CHARACTERS = re.compile("非常|特别|十分|真的|[的了啊呀呢吧嘛啦哦哇很挺太]")
@@ -100,6 +105,17 @@ def same_saying(text: str) -> str:
         elif word not in _FILLER:
             said.append(stem(word))
     return " ".join(said)
+
+
+def size(text: str) -> float:
+    """How long a text is, in words: five Chinese characters are about three."""
+    return sum(0.6 * len(run) if run else 1.0 for run, _ in _RUN.findall(normalize(text)))
+
+
+def speaks_of_asker(text: str) -> bool:
+    """Whether a message speaks of the one who writes it: "what do I eat?" does, "tell me a joke" does not."""
+    rest = _DONE_FOR.sub(" ", normalize(text))
+    return bool(_ASKER_CHARACTERS.search(rest)) or any(w in _ASKER for _, w in _RUN.findall(rest))
 
 
 @cache

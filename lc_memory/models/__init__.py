@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .embedding import LocalEmbeddings as LocalEmbeddings
     from .embedding import check_vector as check_vector
     from .embedding import clean as clean
+    from .embedding import commonness as commonness
     from .embedding import fingerprint as fingerprint
     from .embedding import same_embedding as same_embedding
     from .embedding_names import embeddings as embeddings
@@ -39,7 +40,7 @@ else:
         __name__,
         {
             "chat": "ServiceChatModel",
-            "embedding": "LocalEmbeddings check_vector clean fingerprint same_embedding",
+            "embedding": "LocalEmbeddings check_vector clean commonness fingerprint same_embedding",
             "embedding_names": "embeddings",
             "offline": "OfflineChatModel",
             "profiles": "PROFILES Profile profile_for",

@@ -148,6 +148,7 @@ class LongTerm(Keeping):
                     text=memory.text if isinstance(memory, Fact) else turn_text(memory.turn),
                     cosine=cosines.get(item),
                     share=hit.score if hit else 0.0,
+                    overlap=hit.overlap if hit else 0.0,
                     words=hit.words if hit else (),
                     noted_at=memory.noted_at if isinstance(memory, Fact) else memory.turn.created_at,
                     answer=None if isinstance(memory, Fact) else _answer_alone(memory.turn),

@@ -11,8 +11,8 @@ ranking of the nearest few dozen by meaning and by words is that of all memories
 where the words in common are mere noise, and leaves the meaning to decide; it is near 1 where a rare name
 fits.
 
-A message of a conversation often says little by itself ("Yes, last Friday!"). It is indexed, on both sides,
-with the two messages before it (:mod:`lc_memory.index.texts`).
+A message of a conversation often says little by itself ("Yes, last Friday!"). On both sides it is indexed
+with what was said just before: :mod:`lc_memory.index.texts`.
 
 Five numbers here and two of the lexical side were chosen, on MADial-Bench (76 dialogues, Chinese and
 English), the first five conversations of LoCoMo and the sentences of ``tests/excerpts/fact_questions.jsonl``;
@@ -27,26 +27,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lc_memory.index import LOCAL, Scale
-from lc_memory.language import same_saying
-from lc_memory.store import Question
+from lc_memory.language import same_saying, size, speaks_of_asker
 
 WORDS = 2.0
 """What a full share counts beside a cosine. From 1.4 to 2.6 recall differs by .013 at most."""
 
-FLOOR = 0.2
-"""The least evidence for a short question.
+FLOOR = 0.24
+"""The least evidence for a question of :data:`USUAL_LENGTH`, here with words counted once: a word more in
+common makes a memory the better of two, and not one that bears on the question.
 
-It costs one in eighty of the answers that would have been among the first five. Of unrelated messages, one in
-three still recalls something from ten facts, and two in three from forty (of five asked for, one or two).
+Of sixty unrelated messages two in a hundred recall something from forty facts, and one in seven from three
+hundred turns; of the memories asked for that are among the first five, 97 in a hundred pass.
 """
 
-SHORT_QUESTION = 3
-"""Up to so many different terms a question has one subject; most that ask for one thing have no more.
+SHORTEST, USUAL_LENGTH, LONGEST = 4.0, 8.0, 40.0
+"""Words of a question. The vector of a long text is the mean of many subjects: its cosine with a memory of
+one of them falls with the square root of their number. A short one is near to anything by chance."""
 
-The vector of a long text is the mean of many subjects: its cosine with a memory of one of them falls with
-the square root of their number, and so does the floor. With 5, two messages of a dialogue recalled .04 less
-across languages; with 2, half of the unrelated messages recalled something from ten facts.
-"""
+OF_THE_ASKER = 0.1
+"""What it adds that a question speaks of who asks it: a user's memories are about him."""
 
 ASKING = 0.5
 """What the evidence of a turn that only asks counts. It is nearest to the same question asked again, and
@@ -66,6 +65,8 @@ class Candidate:
     """With the question. None: it is not among the nearest, or there is no embedding."""
     share: float = 0.0
     """:attr:`LexicalHit.score <lc_memory.store.lexical.scoring.LexicalHit.score>`. 0: not among the best."""
+    overlap: float | None = None
+    """The same with common words in full, for the floor. None: the share."""
     words: tuple[str, ...] = ()
     """What it has in common with the question, the most telling first."""
     noted_at: float = 0.0
@@ -94,13 +95,15 @@ def rank(
     """The at most ``k`` memories that bear on the question, best first; none where nothing does.
 
     Memories that say the same in nearly the same words are given once. A memory without a cosine is placed as
-    if it had that of the farthest that has one, for it can be no nearer; to pass the floor, its words have to
-    do. ``floor`` is for a short question: see :data:`SHORT_QUESTION`.
+    if it had that of the farthest that has one, for it can be no nearer; for the floor, as if it had that of
+    any two sentences.
     """
     found = list(candidates)
     known = {c.id: scale.meaning(c.cosine) for c in found if c.cosine is not None}
     farthest = min(known.values(), default=0.0)
-    least = floor / math.sqrt(max(1.0, len(Question.terms(question)) / SHORT_QUESTION))
+    length = math.sqrt(max(SHORTEST, min(LONGEST, size(question))) / USUAL_LENGTH)
+    least = floor - (OF_THE_ASKER if speaks_of_asker(question) else 0.0)
+    usual = min(farthest, LOCAL.mean)
     evidence = {
         c.id: (known.get(c.id, farthest) + WORDS * c.share) * (1 if c.answer is None else ASKING)
         for c in found
@@ -110,7 +113,8 @@ def rank(
     for candidate in sorted(found, key=lambda c: (-evidence[c.id], -c.noted_at, c.id)):
         if len(ranked) >= k:
             break
-        if known.get(candidate.id, 0.0) + WORDS * candidate.share < least:
+        overlap = candidate.share if candidate.overlap is None else candidate.overlap
+        if (known.get(candidate.id, usual) + overlap) * length < least:
             continue
         saying = same_saying(candidate.text if candidate.answer is None else candidate.answer)
         if saying in said:

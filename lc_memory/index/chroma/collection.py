@@ -12,7 +12,7 @@ import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.embeddings import Embeddings
@@ -41,6 +41,10 @@ _SPARE = 1.3
 _COMPARED, _COMPARED_FAR = 4000, 250  # entries that are read and compared; over HTTP they come as text
 _T = TypeVar("_T")
 
+BEFORE = 1.0
+"""How much of the turn before is in the vector of a turn, which is that of its own words plus this times the
+other's, made of length 1 again. From .5 to 1 LoCoMo's R@5 differs by .008."""
+
 
 @dataclass(frozen=True)
 class Item:
@@ -52,6 +56,8 @@ class Item:
     """"fact" or "turn"."""
     text: str
     """What is embedded."""
+    before: str = field(default="", kw_only=True)
+    """What was said just before, of which the vector holds a part (:data:`BEFORE`)."""
     row: int
     revision: int = 1
     private: bool = False
@@ -83,6 +89,7 @@ class VectorIndex:
         self.about = about
         self._embedding = Checked(embedding, about)
         self._gate = Gate()
+        self._last: dict[str, list[float]] = {}
         self._connect()
 
     def _connect(self) -> None:
@@ -135,12 +142,21 @@ class VectorIndex:
     def _put(self, items: Sequence[Item]) -> None:
         with self._using():
             self.home.check_room()
-            self._chroma.add_texts(
-                [clean(item.text) for item in items],
-                [_metadata(item) for item in items],
+            self._collection.upsert(
                 [item.id for item in items],
+                embeddings=self._vectors(items),
+                documents=[clean(item.text) for item in items],
+                metadatas=[_metadata(item) for item in items],
             )
             self._entries += len(items)
+
+    def _vectors(self, items: Sequence[Item]) -> list[Sequence[float] | Sequence[int]]:
+        texts = dict.fromkeys(clean(text) for item in items for text in (item.text, item.before) if text)
+        new = [text for text in texts if text not in self._last]
+        vectors = {**self._last, **dict(zip(new, self._embedding.embed_documents(new), strict=True))}
+        # The turn that comes next has this one before it, and need not have it embedded again.
+        self._last = {clean(items[-1].text): vectors[clean(items[-1].text)]}
+        return [joined(vectors[clean(i.text)], vectors[clean(i.before)] if i.before else None) for i in items]
 
     def _put_one_by_one(self, items: Sequence[Item]) -> None:
         refused = 0
@@ -372,6 +388,15 @@ def _near(found: Sequence[Any]) -> list[Near]:
 
 def _number(value: object) -> int:
     return int(value) if isinstance(value, (int, float)) else 0
+
+
+def joined(own: list[float], before: list[float] | None) -> list[float]:
+    """The vector of what was said, with that of what was said before it."""
+    if before is None:
+        return own
+    total = [x + BEFORE * y for x, y in zip(own, before, strict=True)]
+    length = math.sqrt(math.fsum(x * x for x in total))
+    return [x / length for x in total] if length else own
 
 
 def _slices(values: list[_T], size: int) -> Iterator[list[_T]]:
