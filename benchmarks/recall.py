@@ -246,7 +246,8 @@ class Bench:
         for module, name in (
             (recall, "WORDS"), (recall, "FLOOR"), (recall, "USUAL_LENGTH"), (recall, "LONGEST"),
             (recall, "OF_THE_ASKER"), (texts, "CONTEXT_CHARS"), (recall, "CANDIDATES"),
-            (vectors_of, "BEFORE"), (lexical, "B_TURNS"), (lexical, "COMMON"), (lexical, "RARE"), (lexical, "FEW_TERMS"),
+            (vectors_of, "BEFORE"), (lexical, "B_TURNS"), (lexical, "COMMON"), (lexical, "RARE"),
+            (lexical, "FEW_TERMS"),
             (lexical, "MANY_TERMS"), (lexical, "FEW_ITEMS"), (lexical, "OWN"), (lexical, "K1"),
             (lexical, "B"),
             (lexical, "LEAST_INFORMATION"), (lexical, "SINGLE"),
