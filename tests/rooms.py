@@ -32,7 +32,7 @@ FLOORS = (
 )  # fmt: skip
 """The rooms from the ground up: each may know those before it and none behind it."""
 
-ONE_ROOM = {"checks": "memory", "longterm": "memory", "__main__": "top", "": "top"}
+ONE_ROOM = {"checks": "memory", "longterm": "memory", "imports": "memory", "moving": "memory", "__main__": "top", "": "top"}
 """Files of the root that are no room of their own."""
 
 
