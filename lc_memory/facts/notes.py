@@ -40,9 +40,8 @@ from lc_memory.remember import said_to_remember
 from lc_memory.wording import language_of
 
 _LONGEST = 4000  # characters of a message
-_INJECTED = re.compile(
-    r"[^\n]*\n?<\s*remembered\s*>.*?(?:<\s*/\s*remembered\s*>|\Z)", re.DOTALL | re.IGNORECASE
-)
+_OPENS = re.compile(r"<\s*remembered\s*>", re.IGNORECASE)
+_CLOSES = re.compile(r"<\s*/\s*remembered\s*>", re.IGNORECASE)
 
 
 class MemoryNote(BaseModel):
@@ -123,8 +122,21 @@ def users_words(messages: Any) -> list[str]:
     out = []
     for message in messages_to_lc(messages):
         text = str(message.text) if isinstance(message, HumanMessage) else ""
-        out.append("" if said_to_remember(text) else _INJECTED.sub("", text).strip())
+        out.append("" if said_to_remember(text) else _not_injected(text).strip())
     return out
+
+
+def _not_injected(text: str) -> str:
+    """``text`` without what a memory put into it: its marks, all between them, and the heading above."""
+    out, at = [], 0
+    while opens := _OPENS.search(text, at):
+        line = text.rfind("\n", at, opens.start())
+        if line == opens.start() - 1:
+            line = text.rfind("\n", at, max(at, line))
+        out.append(text[at : line + 1] if line >= 0 else "")
+        closes = _CLOSES.search(text, opens.end())
+        at = closes.end() if closes else len(text)
+    return "".join([*out, text[at:]])
 
 
 def _shortened(text: str) -> str:
@@ -195,7 +207,7 @@ def _weighed(
         privacy == "refuse" or not any(c.isalpha() for c in without_blanks(borne.text))
     ):
         raise NotBorne("private data stood in it")
-    if kind.cue and not re.search(kind.cue, borne.text, re.IGNORECASE | re.DOTALL):
+    if not kind.fits(borne.text):
         raise NotBorne("its words do not say what its kind is for")
     subject = subject_of(borne.text)
     if subject is None and was_said(fields["subject"], said[borne.message]):

@@ -225,8 +225,8 @@ class _Proof:
         sure = op is sc.MAX_REPEAT and not at.inner and self.nullable(after) and not _looks(after)
         parted = sure or self.apart(self.paths(list(body)), self.paths(after))
         if most != sc.MAXREPEAT:
-            if sure:
-                return 1, ways * length * most
+            if sure:  # what it reads is read for good
+                return 1, ways * length
             ends = 1 if parted or most == least else most - least + 1
             if after and all(op is sc.AT or op in _LOOKS for op, _ in after):
                 ends = min(ends, 2)  # each of them is a single step
@@ -259,8 +259,11 @@ class _Proof:
 
 
 def _looks(tree: Sequence[Any]) -> bool:
+    """Whether something is looked at that may make the whole fail."""
     return any(
-        op in _LOOKS or op is sc.AT or any(_looks(list(part)) for part in children(op, value))
+        op in _LOOKS
+        or op is sc.AT
+        or (not (op in _REPEATS and value[0] == 0) and any(_looks(list(p)) for p in children(op, value)))
         for op, value in tree
     )
 
