@@ -8,12 +8,13 @@ the store's own database and always can be. What the vector index does not take 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from sqlalchemy import bindparam, text
 
 from lc_memory.errors import FactIndexError
 from lc_memory.facts import Fact, items
+from lc_memory.facts.attempts import Attempts
 from lc_memory.facts.index import BATCH, Item, VectorIndex
 from lc_memory.facts.lexical import LexicalItem
 from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
@@ -28,6 +29,14 @@ _TURNS_AT_ONCE = 64
 _Entries = tuple[Item, LexicalItem]
 
 
+def _fact_known_as(fact: Fact) -> tuple[str, int]:
+    return items.fact_item(fact.row), fact.revision
+
+
+def _turn_known_as(stored: StoredTurn) -> tuple[str, int]:
+    return items.turn_item(stored.row), 1  # a turn never changes
+
+
 class Follower:
     """Brings both indexes up to the store. Safe to use from several threads and processes."""
 
@@ -36,6 +45,7 @@ class Follower:
         self._vectors = vectors
         self._stopping = stopping
         self._lexical = DatabaseLexicalIndex()
+        self._attempts = Attempts(store.database)
 
     # ------------------------------------------------------------ new things
 
@@ -43,12 +53,9 @@ class Follower:
         """Index the facts that are new or changed, and let those go that are history."""
         ledger = self._store.ledger()
         while facts := ledger.unindexed(BATCH):
-            kept = [entries for fact in facts if (entries := fact_entries(fact)) is not None]
-            staying = {item.id for item, _ in kept}
-            gone = [fact for fact in facts if items.fact_item(fact.row) not in staying]
-            self._write_words(kept, "lcm_facts", gone)
-            self._write_vectors(kept, [items.fact_item(fact.row) for fact in gone])
-            ledger.mark_indexed(facts)
+            self._attempts.made(
+                facts, _fact_known_as, self._index_facts, lambda fact: ledger.mark_indexed([fact])
+            )
             if not wait or self._stopping():
                 return
 
@@ -56,12 +63,39 @@ class Follower:
         """Index the turns that are pending."""
         backlog = self._store.backlog()
         while turns := backlog.pending("index", limit=_TURNS_AT_ONCE):
-            kept = self.entries_of_turns(turns)
-            self._write_words(kept, "lcm_turns", ())
-            self._write_vectors(kept, ())
-            backlog.advance("index", turns)
+            self._attempts.made(
+                turns, _turn_known_as, self._index_turns, lambda turn: backlog.advance("index", [turn])
+            )
             if self._stopping():
                 return
+
+    def _index_facts(self, facts: Sequence[Fact]) -> None:
+        kept = [entries for fact in facts if (entries := fact_entries(fact)) is not None]
+        staying = {item.id for item, _ in kept}
+        gone = [fact for fact in facts if items.fact_item(fact.row) not in staying]
+        self._write_words(kept, "lcm_facts", gone)
+        self._write_vectors(kept, [items.fact_item(fact.row) for fact in gone])
+        self._store.ledger().mark_indexed(facts)
+
+    def _index_turns(self, turns: Sequence[StoredTurn]) -> None:
+        kept = self.entries_of_turns(turns)
+        self._write_words(kept, "lcm_turns", ())
+        self._write_vectors(kept, ())
+        self._store.backlog().advance("index", turns)
+
+    def set_aside(self) -> list[str]:
+        """The items that could not be indexed: see :mod:`lc_memory.facts.attempts`."""
+        return self._attempts.aside()
+
+    def try_again(self) -> None:
+        """Index what was set aside, if it can be now."""
+        aside = self._attempts.aside()
+        self._attempts.again(aside)
+        facts, turns = items.rows_of(aside)
+        for fact in self._store.ledger().by_row(facts).values():
+            self._attempts.made([fact], _fact_known_as, self._index_facts, lambda _: None)
+        for turn in self._store.backlog().by_row(turns).values():
+            self._attempts.made([turn], _turn_known_as, self._index_turns, lambda _: None)
 
     def _write_words(self, kept: Sequence[_Entries], table: str, gone: Iterable[Fact]) -> None:
         with self._store.database.write() as connection:
@@ -128,7 +162,8 @@ class Follower:
 
     def _wanted(self, ids: Iterable[str]) -> dict[str, Item]:
         """Of these items those that the vector index should have, as they are now."""
-        facts, turns = items.rows_of(ids)
+        aside = set(self._attempts.aside())
+        facts, turns = items.rows_of(i for i in ids if i not in aside)
         found = [fact_entries(fact) for fact in self._store.ledger().by_row(facts).values()]
         stored = sorted(
             self._store.backlog().by_row(turns).values(), key=lambda s: (s.session_row, s.turn.seq)
@@ -138,16 +173,22 @@ class Follower:
     def entries_of_turns(self, turns: Sequence[StoredTurn]) -> list[_Entries]:
         """Index entries of turns that come session by session, in order."""
         entries = []
+        aside = {i for i in self._attempts.aside() if i[0] == "t"}
         before: StoredTurn | None = None
         for stored in turns:
-            entry = turn_entries(stored, self._previous(stored, before))
+            entry = turn_entries(stored, self._previous(stored, before, aside))
             if entry is not None:
                 entries.append(entry)
             before = stored
         return entries
 
-    def _previous(self, stored: StoredTurn, before: StoredTurn | None) -> Turn | None:
+    def _previous(self, stored: StoredTurn, before: StoredTurn | None, aside: Collection[str]) -> Turn | None:
+        """The turn before, None where it could not be indexed: it is no context either."""
         seq = stored.turn.seq - 1
         if before is not None and before.session_row == stored.session_row and before.turn.seq == seq:
-            return before.turn
-        return next(self._store.turns(stored.key, start=seq, limit=1), None) if seq else None
+            return None if items.turn_item(before.row) in aside else before.turn
+        turn = next(self._store.turns(stored.key, start=seq, limit=1), None) if seq else None
+        if turn is None or not aside:
+            return turn
+        left_out = self._store.backlog().by_row([int(item[1:]) for item in aside]).values()
+        return None if any(one.key == stored.key and one.turn.seq == seq for one in left_out) else turn

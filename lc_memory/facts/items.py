@@ -24,6 +24,9 @@ _ADD = text("INSERT INTO lcm_to_vectors (item) VALUES (:item)")
 _DONE = text("DELETE FROM lcm_to_vectors WHERE id IN :entries").bindparams(
     bindparam("entries", expanding=True)
 )
+_NOT_TRIED = text("DELETE FROM lcm_attempts WHERE item IN :items").bindparams(
+    bindparam("items", expanding=True)
+)
 _AT_ONCE = 500
 
 
@@ -98,4 +101,6 @@ def _drop(connection: Connection, by_owner: Mapping[str, Sequence[str]], items: 
 
     for owner, some in by_owner.items():
         DatabaseLexicalIndex().remove(connection, owner, some)
+    for start in range(0, len(items), _AT_ONCE):
+        connection.execute(_NOT_TRIED, {"items": list(items[start : start + _AT_ONCE])})
     put_on_list(connection, items)

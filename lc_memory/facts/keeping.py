@@ -27,6 +27,8 @@ from lc_memory.store.sql import SqlStore
 
 Source = Literal["facts", "turns"]
 
+_NAMED = 5  # items that are set aside that health() names
+
 
 class RunsLater(Protocol):
     """:class:`lc_memory.stored.Background`."""
@@ -192,6 +194,12 @@ class Keeping:
         unindexed += pending if "turns" in self._sources else 0
         drift = 0 if entries is None or unindexed else entries - expected(store, self._sources)
         notes = self.notes()
+        if aside := self._indexer().set_aside():
+            some = f"{', '.join(aside[:_NAMED])}{' …' if len(aside) > _NAMED else ''}"
+            notes.append(
+                f"{len(aside)} of the memories could not be indexed, tried three times, and cannot be recalled "
+                f"({some}); the log says why, lc-memory reindex tries them again"
+            )
         if drift:
             notes.append(
                 "the index differs from the store; it is mended in the background, or now: lc-memory reindex"
@@ -216,6 +224,7 @@ class Keeping:
         """See :func:`lc_memory.facts.reindexing.reindex`; then this recall uses the new index."""
         from lc_memory.facts.reindexing import reindex
 
+        self._indexer().try_again()
         entries = reindex(
             self._open(),
             self._indexer(),

@@ -14,6 +14,7 @@ were said (:mod:`lc_memory.facts.evidence`), to hold for long, and to be free of
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -39,9 +40,15 @@ from lc_memory.messages import messages_to_lc
 from lc_memory.remember import said_to_remember
 from lc_memory.wording import language_of
 
-_LONGEST = 4000  # characters of a message
+_LONGEST = 4000  # characters of a message that a model is shown
+_READ = 20_000  # and that are looked through for it: where these are cut lies outside what is shown
 _OPENS = re.compile(r"<\s*remembered\s*>", re.IGNORECASE)
 _CLOSES = re.compile(r"<\s*/\s*remembered\s*>", re.IGNORECASE)
+
+
+_DROPPED = 200  # characters of a note that was not taken
+
+log = logging.getLogger("lc_memory")
 
 
 class MemoryNote(BaseModel):
@@ -122,6 +129,7 @@ def users_words(messages: Any) -> list[str]:
     out = []
     for message in messages_to_lc(messages):
         text = str(message.text) if isinstance(message, HumanMessage) else ""
+        text = _shortened(text, _READ)
         out.append("" if said_to_remember(text) else _not_injected(text).strip())
     return out
 
@@ -139,9 +147,9 @@ def _not_injected(text: str) -> str:
     return "".join([*out, text[at:]])
 
 
-def _shortened(text: str) -> str:
+def _shortened(text: str, longest: int = _LONGEST) -> str:
     """A message as far as a model is shown it. What is longer was pasted, and is about something else."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 3 // 4]}\n…\n{text[-_LONGEST // 4 :]}"
+    return text if len(text) <= longest else f"{text[: longest * 3 // 4]}\n…\n{text[-longest // 4 :]}"
 
 
 def redacted_together(said: Sequence[str]) -> list[str]:
@@ -179,8 +187,13 @@ def weigh(
             taken.add(same)
             result.notes.append(note)
         except NotBorne as reason:
-            content = fields["content"][:200] if privacy == "off" else redacted(fields["content"])[:200]
+            content = fields["content"][: 2 * _DROPPED]
+            content = (content if privacy == "off" else redacted(content))[:_DROPPED]
             result.dropped.append(DroppedNote(kind=fields["kind"][:40], content=content, why=str(reason)))
+        except Exception as error:  # of these words alone: the other notes are not to be lost by it
+            log.warning("a note could not be weighed", exc_info=error)
+            why = f"it could not be weighed ({type(error).__name__})"
+            result.dropped.append(DroppedNote(kind=fields["kind"][:40], content="", why=why))
     return result
 
 

@@ -7,8 +7,9 @@ facts are written. So a crash at any moment means that the turns are read again;
 twice.
 
 A failure never reaches the conversation. The turns stay where they are and are tried again 1, 3, 7 … 31
-turns on. They are given up when they are a week old, or after three answers that could not be read and
-refusals of the request itself, which lie with the turns and not with the service. What a process left behind
+turns on. When they are a week old, or after three answers that could not be read and refusals of the request
+itself, which lie with the turns and not with the service, they are read one by one, and the one that fails
+again is given up: no turn costs the others their notes. What a process left behind
 that ended without closing is taken up by the first one that saves a turn later on, up to a week back. Turns
 from before notes were switched on, and imported ones, are read when their session goes on.
 """
@@ -26,7 +27,7 @@ from lc_memory.errors import MemoryInputError
 from lc_memory.facts.asking import NotesFailed
 from lc_memory.facts.kinds import Kinds, NoteKind, kinds_of
 from lc_memory.facts.ledger import Ledger
-from lc_memory.facts.notes import MemoryNote, MemoryNotes, extractor
+from lc_memory.facts.notes import DroppedNote, MemoryNote, MemoryNotes, extractor
 from lc_memory.facts.privacy import PrivacyMode
 from lc_memory.store import SessionKey, Store
 from lc_memory.store.backlog import StoredTurn
@@ -80,6 +81,7 @@ class NoteWriter:
         self._failures: dict[SessionKey, int] = {}
         self._skip: dict[SessionKey, int] = {}
         self._given_up: dict[SessionKey, int] = {}  # turns
+        self._alone: dict[SessionKey, int] = {}  # up to which turn they are read one by one
         self._reports: OrderedDict[SessionKey, MemoryNotes] = OrderedDict()
         self._looked_back = False
 
@@ -151,14 +153,18 @@ class NoteWriter:
                 self._waiting[key] = len(pending)
             if len(pending) < least:
                 return True
-            turns = _at_once(pending)
+            alone = pending[0].turn.seq <= self._alone.get(key, 0)
+            turns = pending[:1] if alone else _at_once(pending)
             try:
                 notes = self._extract([m for stored in turns for m in stored.turn.messages], {})
                 self._keep(key, turns, notes)
             except Exception as error:
                 if not self._failed(key, turns, error):
                     return False
-                backlog.advance("notes", turns)
+                if len(turns) > 1:
+                    self._alone[key] = turns[-1].turn.seq  # one of them is at fault: it is found out which
+                else:
+                    backlog.advance("notes", turns)
             else:
                 self._failures.pop(key, None)
 
@@ -169,16 +175,18 @@ class NoteWriter:
             isinstance(error, (NotesFailed, MemoryInputError))
             or getattr(error, "status_code", None) in _REFUSED
         )
+        alone = turns[0].turn.seq <= self._alone.get(key, 0)  # it failed in company already
         old = turns[0].turn.created_at < time.time() - _GIVEN_UP
-        given_up = old or (theirs and failures >= _TRIES)
+        given_up = old or (theirs and (alone or failures >= _TRIES))
         with self._guard:
             self._failures[key] = 0 if given_up else failures
             self._skip[key] = 0 if given_up else min(2**failures, 32) - 2
-            if given_up:
+            if given_up and len(turns) == 1:
                 self._given_up[key] = self._given_up.get(key, 0) + len(turns)
         log.warning(
             "%s: no notes of %d turns (%s: %.200s); %s", key, len(turns), type(error).__name__, error,
-            "they are given up" if given_up else "they are tried again later",
+            "they are tried again later" if not given_up else
+            "it is given up" if len(turns) == 1 else "they are read one by one",
         )  # fmt: skip
         return given_up
 
@@ -189,8 +197,14 @@ class NoteWriter:
         with store.transaction():
             if not store.backlog().advance("notes", turns):
                 return  # another worker was first, or the session is gone
+            kept = []
             for note in notes.notes:
-                write_note(store.ledger(), key, note, self._kinds[note.kind], from_turn[note.message])
+                if write_note(store.ledger(), key, note, self._kinds[note.kind], from_turn[note.message]):
+                    kept.append(note)
+                else:
+                    late = DroppedNote(kind=note.kind, content=note.content, why="something newer is known")
+                    notes.dropped.append(late)
+            notes = MemoryNotes(notes=kept, dropped=notes.dropped)
         if notes.notes:
             self._written()
         with self._guard:
@@ -199,17 +213,19 @@ class NoteWriter:
             while len(self._reports) > _REPORTS:
                 self._reports.popitem(last=False)
         if notes.notes or notes.dropped:
-            kept, dropped = len(notes.notes), len(notes.dropped)
-            log.info("%s: %d notes kept, %d dropped: %s", key, kept, dropped, notes.reasons() or "-")
+            counts = len(notes.notes), len(notes.dropped)
+            log.info("%s: %d notes kept, %d dropped: %s", key, *counts, notes.reasons() or "-")
 
 
 def write_note(ledger: Ledger, key: SessionKey, note: MemoryNote, kind: NoteKind, said: StoredTurn) -> bool:
     """Write a note as the fact it is, in the place of what was true before. False where something newer is
-    known: turns are read late, and what they say may be out of date by then."""
-    when = said.turn.created_at
+    known: turns are read late, and what they say may be out of date by then. A time that is still to come
+    tells nothing of what is newer: a clock was wrong, here or where the fact came from."""
+    now = time.time()
+    when = said.turn.created_at if 0 <= said.turn.created_at <= now else now
     if not kind.several or note.subject is not None:
         for fact in ledger.current(key.owner, kinds=[kind.name], include_private=True):
-            if fact.subject == note.subject and fact.noted_at > when:
+            if fact.subject == note.subject and when < fact.noted_at <= now:
                 return False
     ledger.add(
         key.owner,

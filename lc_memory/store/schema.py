@@ -145,12 +145,25 @@ def _kept(conn: Connection) -> None:
     ddl(conn, "ALTER TABLE lcm_sessions ADD COLUMN kept TEXT")
 
 
+def _attempts(conn: Connection) -> None:
+    # What is under way to the indexes, or was and failed: see facts/attempts.py. Ids alone, no words.
+    ddl(
+        conn,
+        """CREATE TABLE lcm_attempts (
+            item VARCHAR(40) PRIMARY KEY,
+            revision {int} NOT NULL,
+            tries {int} NOT NULL
+        )""",
+    )
+
+
 STEPS: tuple[Callable[[Connection], None], ...] = (
     _sessions_and_turns,  # 0 -> 1
     _facts,  # 1 -> 2
     _words,  # 2 -> 3
     _to_vectors,  # 3 -> 4
     _kept,  # 4 -> 5
+    _attempts,  # 5 -> 6
 )
 """``STEPS[v]`` turns a store of version ``v`` into one of version ``v + 1``."""
 

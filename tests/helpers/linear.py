@@ -19,7 +19,7 @@ with warnings.catch_warnings():
     import sre_constants as sc
     import sre_parse
 
-MOST = 50_000
+MOST = 150_000
 """Steps from one place that count as bounded: ways to try, times the characters of the longest."""
 _SAMPLES = "中ｚ\u3000éЖ٣₂…☃😀\u200b"
 _BEGIN = {sc.AT_BEGINNING, sc.AT_BEGINNING_STRING}

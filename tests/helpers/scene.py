@@ -21,9 +21,18 @@ SYSTEM = "你是餐饮顾问，说话直接。粉丝来咨询开店的事。"
 
 def main(url: str, profile: str, folder: str, session: str) -> None:
     model = chat_model(
-        base_url=url, api_key="k", model="m", profile=profile, temperature=0, max_retries=0, timeout=300, max_tokens=300
+        base_url=url,
+        api_key="k",
+        model="m",
+        profile=profile,
+        temperature=0,
+        max_retries=0,
+        timeout=300,
+        max_tokens=300,
     )
-    prompt = ChatPromptTemplate.from_messages([("system", SYSTEM), MessagesPlaceholder("history"), ("human", "{question}")])
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", SYSTEM), MessagesPlaceholder("history"), ("human", "{question}")]
+    )
     config: Any = {"configurable": {"user_id": "fan", "session_id": session}}
     with Memory.open(folder, window=2, notes=model, notes_every=2, kinds=KINDS) as memory:
         bot = with_memory(memory.load_mem | prompt | model | StrOutputParser(), memory)
