@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .errors import LCMemoryError, MemoryInputError
 from .facts import Fact
@@ -27,6 +27,8 @@ FORMAT, VERSION = "lc-memory", 1
 _OF_A_STORE = {"row", "indexed", "revision"}  # fields of a fact that mean nothing elsewhere
 _FACT = {f.name for f in fields(Fact)} - _OF_A_STORE
 _MANY = 1 << 40
+LONGEST_LINE = 16 << 20
+"""Bytes of a line that is read, 16 MiB: a turn that size is no conversation, and a line is read whole."""
 
 
 @dataclass
@@ -126,13 +128,25 @@ def import_file(
 
 def _records(path: Path, skip_bad: bool, bad: list[str]) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
+        for number, line in enumerate(_lines(file), 1):
             try:
-                yield _record(line, number == 1)
+                if line is None:
+                    raise ValueError(f"it is longer than {LONGEST_LINE >> 20} MiB")
+                if line.strip():
+                    yield _record(line, number == 1)
             except ValueError as error:
                 _bad(f"line {number}: {error}", path, skip_bad, bad)
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes | None]:
+    """The lines of a file; None for one that is too long, which is never held whole."""
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LONGEST_LINE)
+        yield None
 
 
 def _bad(what: str, path: Path, skip_bad: bool, bad: list[str]) -> None:

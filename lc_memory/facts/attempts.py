@@ -1,10 +1,10 @@
-"""What cannot be indexed does not stop what can: attempts are counted, and what failed three times is set aside.
+"""What cannot be indexed does not stop what can: it is tried three times, and then set aside.
 
 An attempt is written down before it is made and struck out when it has worked, so one that took the whole
-process with it counts as well. What failed once, or was under way when a process died, is tried by itself from
-then on. What is set aside stands in the store and in the conversation as before; it is not recalled until a
-reindex takes it in, and ``health()`` tells of it. An outage of the store or of the index is nobody's fault and
-does not count.
+process with it counts as well. What failed once, or was under way when a process died, is tried by itself
+from then on. What is set aside stands in the store and in the conversation as before; it is not recalled
+until a reindex takes it in, and ``health()`` tells of it. An outage of the store or of the index is nobody's
+fault and does not count.
 """
 
 from __future__ import annotations

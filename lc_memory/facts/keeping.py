@@ -197,8 +197,8 @@ class Keeping:
         if aside := self._indexer().set_aside():
             some = f"{', '.join(aside[:_NAMED])}{' …' if len(aside) > _NAMED else ''}"
             notes.append(
-                f"{len(aside)} of the memories could not be indexed, tried three times, and cannot be recalled "
-                f"({some}); the log says why, lc-memory reindex tries them again"
+                f"{len(aside)} of the memories could not be indexed, tried three times, and cannot be "
+                f"recalled ({some}); the log says why, lc-memory reindex tries them again"
             )
         if drift:
             notes.append(

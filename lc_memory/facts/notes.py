@@ -29,6 +29,7 @@ from lc_memory.facts.asking import answer_schema, ask, question
 from lc_memory.facts.evidence import AboutOthers, NotBorne, grounded, was_said
 from lc_memory.facts.kinds import FAMILY, Kinds, NoteKind, kind_named, kinds_of, subject_of
 from lc_memory.facts.privacy import (
+    MOST_READ,
     PrivacyMode,
     has_blanks,
     kinds_in_words,
@@ -41,7 +42,7 @@ from lc_memory.remember import said_to_remember
 from lc_memory.wording import language_of
 
 _LONGEST = 4000  # characters of a message that a model is shown
-_READ = 20_000  # and that are looked through for it: where these are cut lies outside what is shown
+_READ = 8000  # and that are looked through for it: where these are cut lies outside what is shown
 _OPENS = re.compile(r"<\s*remembered\s*>", re.IGNORECASE)
 _CLOSES = re.compile(r"<\s*/\s*remembered\s*>", re.IGNORECASE)
 
@@ -155,6 +156,8 @@ def _shortened(text: str, longest: int = _LONGEST) -> str:
 def redacted_together(said: Sequence[str]) -> list[str]:
     """The messages without private data, that which begins in one and ends in the next included."""
     whole = "\n".join(said)
+    if len(whole) > MOST_READ:
+        return [redacted(text) for text in said]
     found = private_in(whole)
     if not found:
         return list(said)
@@ -191,7 +194,7 @@ def weigh(
             content = (content if privacy == "off" else redacted(content))[:_DROPPED]
             result.dropped.append(DroppedNote(kind=fields["kind"][:40], content=content, why=str(reason)))
         except Exception as error:  # of these words alone: the other notes are not to be lost by it
-            log.warning("a note could not be weighed", exc_info=error)
+            log.warning("a note could not be weighed (%s)", type(error).__name__)
             why = f"it could not be weighed ({type(error).__name__})"
             result.dropped.append(DroppedNote(kind=fields["kind"][:40], content="", why=why))
     return result

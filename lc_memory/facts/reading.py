@@ -47,8 +47,8 @@ _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
 _LONGEST_PLAIN = 4  # characters that one stands for; some ligatures are a whole sentence
 
 
-Kind = Literal["phone", "id", "card", "mail", "password", "key"]
-"""A kind of private data."""
+Kind = Literal["phone", "id", "card", "mail", "password", "key", "unread"]
+"""A kind of private data. "unread": what was not looked through, and may hold any."""
 Span: TypeAlias = tuple[Kind, int, int]
 """A kind, and where in the text that was searched: ``text[start:end]``."""
 
