@@ -219,11 +219,12 @@ class Memory(LongTermCalls):
         """Erase turns, summaries and facts everywhere, from the files too.
 
         ``user_id`` alone: all of that user. ``session_id`` alone: every session of that name, whoever's.
-        Both: that session, and what was learnt of the user in it. A turn whose answer is still under way is
-        saved when it ends: end it first, or call this again.
+        Both: that session, and what was learnt of the user in it. What was begun in the background before
+        this call is waited for, and what is begun meanwhile brings nothing back. A turn whose answer is still
+        under way is saved when it ends: end it first, or call this again.
         """
         stored = self._stored("forget()")
-        stored.background.wait()  # a summary under way would come back with what it was made from
+        stored.background.wait()
         forgotten = stored.store.forget(user_id=user_id, session_id=session_id)
         stored.drop()
         if self._longterm is not None:
@@ -245,13 +246,13 @@ class Memory(LongTermCalls):
         return self._sessions
 
     def flush(self) -> None:
-        """Wait for what runs in the background: summaries that are made, turns that are indexed; and make
-        notes of what still waits for it."""
+        """Wait for what was begun in the background: summaries that are made, turns that are indexed; and make
+        notes of what still waits for it. What others save meanwhile is not waited for."""
         if isinstance(self._sessions, StoredSessions):
             self._sessions.flush()
 
     def close(self) -> None:
-        """Wait for what still runs in the background, and let go of files and connections."""
+        """Wait for what was begun in the background, and let go of files and connections."""
         self._sessions.close()
 
     def __enter__(self) -> Memory:

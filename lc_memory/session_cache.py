@@ -63,7 +63,10 @@ class StoredSessions:
             self.notes.drop()
 
     def flush(self) -> None:
-        """Wait for what runs in the background, and make notes of the turns that wait for it."""
+        """Do, or wait for, what is to be done so far: turns are indexed, and notes are made of those that wait
+        for it. What is saved meanwhile is not waited for."""
+        if self.recall is not None and self._store is not None:
+            self.recall.follow()  # what failed before is tried again
         self.background.wait()
         if self.notes is not None:
             self.notes.finish()

@@ -111,7 +111,7 @@ class VectorIndex:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
-        with self._gate, self.home.errors():
+        with self._gate.inside(), self.home.errors():
             self.home.check()
             yield
 
