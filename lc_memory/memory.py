@@ -26,6 +26,7 @@ from .errors import MemoryInputError
 from .explain import Explanation
 from .facts.core import CoreFacts
 from .facts.privacy import PrivacyMode, checked_mode
+from .imports import import_for
 from .longterm import LongTermCalls, long_term, note_writer
 from .managers import ManagerPerSession, OneManager
 from .messages import Message
@@ -133,7 +134,8 @@ class Memory(LongTermCalls):
         kinds: Kinds | None = None,
         privacy: PrivacyMode = "refuse",
     ) -> Memory:
-        """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used.
+        """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used;
+        what is needed then is imported now (a second or two), for no thread may do so beside the caller's.
 
         ``where``: a folder (SQLite lies in it), ``sqlite:///file``, ``postgresql://…``, or ":memory:".
         ``summarizer``: a chat model, a Runnable that takes text, or an object with ``summarize(text)``; it
@@ -174,6 +176,7 @@ class Memory(LongTermCalls):
             summarise=None if summarizer is None else Summariser(summarizer, summary_chars),
             privacy=checked_mode(privacy),
         )
+        import_for(where, recall=bool(recall))
         memory = cls.__new__(cls)
         stored = StoredSessions(lambda: open_store(where), settings, cached_sessions)
         memory._longterm = long_term(where, stored, recall, recall_k, embedding, chroma)
