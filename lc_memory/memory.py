@@ -35,6 +35,7 @@ from .session_cache import StoredSessions
 from .session_queue import SessionQueue
 from .sessions import DEFAULT_SESSION, Conversation, Sessions, named, session_key
 from .store import Forgotten, SessionInfo, SessionKey, open_store
+from .store.undisturbed import when_dropped
 from .stored import Settings
 from .summary import Summariser
 from .turn import human_message
@@ -183,6 +184,7 @@ class Memory(LongTermCalls):
         stored.recall = memory._longterm
         stored.notes = note_writer(stored, memory._longterm, notes, notes_every, kinds, privacy)
         memory._setup(stored, question_key, history_key, session_wait)
+        when_dropped(memory, stored.let_go)
         return memory
 
     # ------------------------------------------------------------ a turn

@@ -75,6 +75,10 @@ class StoredSessions:
     def close(self) -> None:
         if self.notes is not None:
             self.flush()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close files and connections. What is still to be done is done at the next start."""
         if self.recall is not None:
             self.recall.close()
         self.background.close()

@@ -97,6 +97,7 @@ class VectorIndex:
                     configuration={"hnsw": _HNSW},
                     metadata={"embedding": self.about.fingerprint},
                 )
+                self.home.holds(self.about.collection)
                 self._entries = self._collection.count()
                 self._batch = min(BATCH, client.get_max_batch_size())
                 self._chroma = Chroma(

@@ -70,7 +70,8 @@ def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> SavingN
     async def asave_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
         return await finished(lambda: save_mem(state, config))
 
-    return _both(save_mem, asave_mem, "save_mem")
+    saving: SavingNode = _both(save_mem, asave_mem, "save_mem")
+    return saving
 
 
 def memory_graph(memory: Memory, model: Any, *, system: str = SYSTEM) -> StateGraph[Any, Any, Any, Any]:

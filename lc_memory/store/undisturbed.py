@@ -9,6 +9,7 @@ reaches. The caller waits, and is interrupted when the call has ended.
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import functools
@@ -17,6 +18,7 @@ import os
 import queue
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
@@ -167,11 +169,11 @@ async def finished(work: Callable[[], T]) -> T:
     """What ``work()`` returns or raises, run in a thread. It is waited for until it has ended, however often
     the caller is cancelled meanwhile; the cancellation is passed on then."""
     loop = asyncio.get_running_loop()
-    ended = loop.create_future()
+    ended: asyncio.Future[None] = loop.create_future()
 
     def wake() -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(lambda: ended.done() or ended.set_result(None))
+            loop.call_soon_threadsafe(_set, ended)
 
     call = _Call(work, wake)
     if not _given(call):
@@ -189,6 +191,29 @@ async def finished(work: Callable[[], T]) -> T:
             del cancelled
     result: T = call.answer()
     return result
+
+
+def when_dropped(owner: object, work: Callable[[], object]) -> None:
+    """Have ``work()`` done when nobody holds ``owner`` any more. It must not hold it either.
+
+    In a thread: the garbage collector comes at any moment, and the thread it comes in may hold any lock.
+    """
+    weakref.finalize(owner, _in_a_thread, work).atexit = False  # the system takes everything back then
+
+
+def _in_a_thread(work: Callable[[], object]) -> None:
+    def run() -> None:
+        stay_here()
+        with contextlib.suppress(Exception):
+            work()
+
+    with contextlib.suppress(RuntimeError):  # none can be had: the program is at its end
+        _thread.start_new_thread(run, ())  # threading's own would take locks
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 @contextlib.contextmanager
