@@ -43,7 +43,7 @@ class Background:
         self._running: dict[object, _Job] = {}
         self._threads: list[threading.Thread] = []  # they end when there is nothing to do
         self._doing: set[int] = set()  # the threads that are at a piece of work
-        self._troubles: OrderedDict[object, str] = OrderedDict()
+        self._troubles: OrderedDict[object, tuple[str, Callable[[], None] | None]] = OrderedDict()
         self._no_thread: str | None = None
         self._guard = threading.Lock()
 
@@ -73,19 +73,26 @@ class Background:
     def close(self) -> None:
         self.wait()
 
-    def trouble(self, key: object, what: str | None) -> None:
-        """Note what of this key could not be done, until it is (None)."""
+    def trouble(self, key: object, what: str | None, again: Callable[[], None] | None = None) -> None:
+        """Note what of this key could not be done, until it is (None). ``again`` does it: see :meth:`retry`."""
         with self._guard:
             self._troubles.pop(key, None)
             if what is not None:
-                self._troubles[key] = what
+                self._troubles[key] = what, again
                 while len(self._troubles) > _TROUBLES:
                     self._troubles.popitem(last=False)
+
+    def retry(self) -> None:
+        """Ask once more for what failed before."""
+        with self._guard:
+            failed = [(key, again) for key, (_, again) in self._troubles.items() if again is not None]
+        for key, again in failed:
+            self.submit(key, again)
 
     def problems(self) -> list[str]:
         """What could not be done so far, for people."""
         with self._guard:
-            told = list(self._troubles.values())
+            told = [what for what, _ in self._troubles.values()]
             if self._no_thread is not None and self._waiting:
                 told.append(
                     f"{len(self._waiting)} pieces of background work wait for a thread ({self._no_thread}); they "
@@ -132,7 +139,8 @@ class Background:
         try:
             job.work()
         except Exception as error:
-            self.trouble(key, f"{key}: background work failed: {type(error).__name__}: {error!s:.300}")
+            told = f"{key}: background work failed: {type(error).__name__}: {error!s:.300}"
+            self.trouble(key, told, job.work)
             log.warning("%s: background work failed: %s: %s", key, type(error).__name__, error)
         else:
             self.trouble(key, None)

@@ -65,15 +65,16 @@ class StoredSessions:
     def flush(self) -> None:
         """Do, or wait for, what is to be done so far: turns are indexed, and notes are made of those that wait
         for it. What is saved meanwhile is not waited for."""
-        if self.recall is not None and self._store is not None:
-            self.recall.follow()  # what failed before is tried again
+        self.background.retry()
+        if self.recall is not None:
+            self.recall.follow()
         self.background.wait()
         if self.notes is not None:
             self.notes.finish()
             self.background.wait()
 
     def close(self) -> None:
-        if self.notes is not None:
+        if self.notes is not None and self._store is not None:
             self.flush()
         self.let_go()
 

@@ -230,7 +230,7 @@ class StoredSession:
         except Exception as error:
             log.warning("%s: the turn is saved, and followed up later: %s", self.key, error)
             told = f"{self.key}: a saved turn was not followed up ({type(error).__name__}: {error!s:.300})"
-            self._background.trouble(("saved", self.key), told)
+            self._background.trouble(("saved", self.key), told, self._told)
 
     def _follow_up(self, saved: Turn) -> None:
         with self._lock:
@@ -242,6 +242,9 @@ class StoredSession:
                 self._state = replace(state, version=state.version + 1, turns=turns)
             else:
                 self._state = _UNKNOWN
+        self._told()
+
+    def _told(self) -> None:
         if self._recall is not None:
             self._recall.saved(self.key)
         if self._notes is not None:

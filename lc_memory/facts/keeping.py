@@ -19,6 +19,7 @@ from lc_memory.facts import items
 from lc_memory.facts.collected import recorded
 from lc_memory.facts.following import Follower
 from lc_memory.facts.health import Health
+from lc_memory.facts.index import VectorIndex
 from lc_memory.facts.mending import Mended, Progress, expected, mend
 from lc_memory.facts.texts import indexable
 from lc_memory.facts.vectors import Vectors
@@ -172,12 +173,16 @@ class Keeping:
 
     def notes(self) -> list[str]:
         """What does not work as it should, for people."""
-        outage = [] if self._vectors.outage is None else [f"recall by words alone: {self._vectors.outage}"]
-        return outage + self._background.problems()
+        outage = self._vectors.outage
+        problems = self._background.problems()
+        if outage is None:
+            return problems
+        what = "questions are refused" if self._vectors.refused else "recall by words alone"
+        return [f"{what}: {outage}", *problems]
 
     @apart
     def health(self) -> Health:
-        """Asks the index, which is opened for it."""
+        """Asks the index, which is opened for it, and the embedding: what a question would meet is told."""
         store = self._open()
         facts = store.ledger().counts()
         turns, pending = store.backlog().counts("index")
@@ -185,7 +190,7 @@ class Keeping:
             listed = items.count_listed(connection)
         entries: int | None = None
         try:
-            entries = self._vectors.use(lambda index: index.count(), anyway=True)
+            entries = self._vectors.use(_probed, anyway=True)
             if self._vectors.outage is None and self._vectors.unchecked:
                 self._schedule()
         except FactIndexError:
@@ -211,6 +216,7 @@ class Keeping:
             embedding=about.fingerprint if about else type(self._vectors.embedding).__name__,
             index=self._vectors.name,
             degraded=self._vectors.outage is not None,
+            refused=self._vectors.refused,
             notes=notes,
         )
 
@@ -241,6 +247,11 @@ class Keeping:
         """After the last of it: let go of files and connections. It may be used again."""
         self._vectors.close()
         self._closing = False
+
+
+def _probed(index: VectorIndex) -> int:
+    index.probe()
+    return index.count()
 
 
 _all: weakref.WeakSet[Keeping] = weakref.WeakSet()

@@ -164,7 +164,7 @@ class Database:
                         f"{self.name}: its encoding is {encoding}, which cannot hold every language. Create "
                         "the database with: createdb -T template0 -E UTF8 NAME"
                     )
-            if schema.stored_version(connection) == len(schema.STEPS):
+            if schema.stored_version(connection, self.name) == len(schema.STEPS):
                 return
         with self.write() as connection:
             if not self._sqlite:
