@@ -54,7 +54,7 @@ class Background:
         self._staffed()
 
     def wait(self) -> None:
-        """Until all that was asked for before this call is done. What is asked for meanwhile is not waited for.
+        """Until all that was asked for before this call is done. What comes later is not waited for.
 
         Where no thread can be had it is done here. Inside of such work it returns at once: it would wait for
         itself.
@@ -95,8 +95,8 @@ class Background:
             told = [what for what, _ in self._troubles.values()]
             if self._no_thread is not None and self._waiting:
                 told.append(
-                    f"{len(self._waiting)} pieces of background work wait for a thread ({self._no_thread}); they "
-                    "are done with the next turn, or by flush()"
+                    f"{len(self._waiting)} pieces of background work wait for a thread ({self._no_thread}); "
+                    "they are done with the next turn, or by flush()"
                 )
             return told
 

@@ -250,7 +250,9 @@ class ManagerPerSession:
                 f"per_session(make): expected a function that makes a manager, got a {type(make).__name__}"
             )
         if inspect.iscoroutinefunction(make):
-            raise MemoryInputError("per_session(make): make is async, and is called plainly: write def make(key)")
+            raise MemoryInputError(
+                "per_session(make): make is async, and is called plainly: write def make(key)"
+            )
         if not _takes(make, UNNAMED):
             name = getattr(make, "__name__", type(make).__name__)
             raise MemoryInputError(

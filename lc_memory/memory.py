@@ -251,8 +251,8 @@ class Memory(LongTermCalls):
         return self._sessions
 
     def flush(self) -> None:
-        """Wait for what was begun in the background: summaries that are made, turns that are indexed; and make
-        notes of what still waits for it. What others save meanwhile is not waited for."""
+        """Wait for what was begun in the background: summaries that are made, turns that are indexed; and
+        make notes of what still waits for it. What others save meanwhile is not waited for."""
         if isinstance(self._sessions, StoredSessions):
             self._sessions.flush()
 

@@ -63,8 +63,8 @@ class StoredSessions:
             self.notes.drop()
 
     def flush(self) -> None:
-        """Do, or wait for, what is to be done so far: turns are indexed, and notes are made of those that wait
-        for it. What is saved meanwhile is not waited for."""
+        """Do, or wait for, what is to be done so far: turns are indexed, and notes are made of those that
+        wait for it. What is saved meanwhile is not waited for."""
         self.background.retry()
         if self.recall is not None:
             self.recall.follow()

@@ -254,7 +254,7 @@ def _wrapped(method: F, *, to_the_end: bool) -> F:
 
 
 def undisturbed_calls(*left_out: str) -> Callable[[C], C]:
-    """A class all of whose public methods are :func:`undisturbed`, but for generators and those ``left_out``."""
+    """A class whose public methods are :func:`undisturbed`, but for generators and those ``left_out``."""
 
     def wrap(cls: C) -> C:
         for name, method in list(vars(cls).items()):

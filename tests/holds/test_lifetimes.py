@@ -78,7 +78,7 @@ def life(n):
 
 def settled(limit):
     # What was dropped is let go of by a thread, in its own time.
-    for _ in range(400):
+    for _ in range(40):
         now = held()
         if now["files"] <= limit["files"] and now["threads"] <= limit["threads"]:
             break
@@ -103,9 +103,9 @@ if end == "dropped" and kind != "never used":
 for n in range(1, 4):
     life(n)
 if end == "dropped":
-    for _ in range(150):
+    for _ in range(8):
         gc.collect()
-        threading.Event().wait(0.01)
+        threading.Event().wait(0.2)
 first = rest()
 for n in range(4, 4 + count):
     life(n)
