@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from . import checks
 from .errors import MemoryInputError
 from .facts.privacy import PrivacyMode, kinds_in_words, passed
+from .imports import import_all
 from .sessions import DEFAULT_SESSION, named
 
 if TYPE_CHECKING:
@@ -152,7 +153,9 @@ def long_term(
     def store() -> SqlStore:
         return cast("SqlStore", stored.store)
 
-    vectors = Vectors(lambda: store().database, _home(where, chroma), embeddings(embedding))
+    made = embeddings(embedding)
+    import_all(getattr(made, "needs", ()))
+    vectors = Vectors(lambda: store().database, _home(where, chroma), made)
     return LongTerm(store, vectors, stored.background, sources=cast(Any, sources), k=k)
 
 

@@ -249,6 +249,16 @@ class ManagerPerSession:
             raise MemoryInputError(
                 f"per_session(make): expected a function that makes a manager, got a {type(make).__name__}"
             )
+        if inspect.iscoroutinefunction(make):
+            raise MemoryInputError(
+                "per_session(make): make is async, and is called plainly: write def make(key)"
+            )
+        if not _takes(make, UNNAMED):
+            name = getattr(make, "__name__", type(make).__name__)
+            raise MemoryInputError(
+                f"per_session(make): make is called with the session's key, and {name} cannot be called with "
+                f"one argument: write per_session(lambda key: {name}())"
+            )
         self._make = make
         self._conversations: dict[SessionKey, ManagerConversation] = {}
         self._of: dict[int, SessionKey] = {}  # by id() of a manager; all of them live as long as this
@@ -260,7 +270,7 @@ class ManagerPerSession:
     def conversation(self, key: SessionKey) -> Conversation:
         with self._guard:
             if key not in self._conversations:
-                manager = self._make(key)
+                manager = self._made(key)
                 if id(manager) in self._of:
                     raise MemoryInputError(
                         f"make({key}) gave the manager of {self._of[id(manager)]}, which would read what was "
@@ -269,6 +279,17 @@ class ManagerPerSession:
                 self._conversations[key] = ManagerConversation(manager)
                 self._of[id(manager)] = key
             return self._conversations[key]
+
+    def _made(self, key: SessionKey) -> Any:
+        try:
+            return self._make(key)
+        except LCMemoryError:
+            raise
+        except Exception as error:
+            raise MemoryInputError(
+                f"per_session(make): make({key}) failed ({type(error).__name__}: {error}). It is called with "
+                "the session's key and returns a new manager"
+            ) from error
 
     def close(self) -> None:
         pass

@@ -26,6 +26,7 @@ from .errors import MemoryInputError
 from .explain import Explanation
 from .facts.core import CoreFacts
 from .facts.privacy import PrivacyMode, checked_mode
+from .imports import import_for
 from .longterm import LongTermCalls, long_term, note_writer
 from .managers import ManagerPerSession, OneManager
 from .messages import Message
@@ -34,6 +35,7 @@ from .session_cache import StoredSessions
 from .session_queue import SessionQueue
 from .sessions import DEFAULT_SESSION, Conversation, Sessions, named, session_key
 from .store import Forgotten, SessionInfo, SessionKey, open_store
+from .store.undisturbed import when_dropped
 from .stored import Settings
 from .summary import Summariser
 from .turn import human_message
@@ -133,7 +135,8 @@ class Memory(LongTermCalls):
         kinds: Kinds | None = None,
         privacy: PrivacyMode = "refuse",
     ) -> Memory:
-        """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used.
+        """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used;
+        what is needed then is imported now (a second or two), for no thread may do so beside the caller's.
 
         ``where``: a folder (SQLite lies in it), ``sqlite:///file``, ``postgresql://…``, or ":memory:".
         ``summarizer``: a chat model, a Runnable that takes text, or an object with ``summarize(text)``; it
@@ -174,12 +177,14 @@ class Memory(LongTermCalls):
             summarise=None if summarizer is None else Summariser(summarizer, summary_chars),
             privacy=checked_mode(privacy),
         )
+        import_for(where, recall=bool(recall))
         memory = cls.__new__(cls)
         stored = StoredSessions(lambda: open_store(where), settings, cached_sessions)
         memory._longterm = long_term(where, stored, recall, recall_k, embedding, chroma)
         stored.recall = memory._longterm
         stored.notes = note_writer(stored, memory._longterm, notes, notes_every, kinds, privacy)
         memory._setup(stored, question_key, history_key, session_wait)
+        when_dropped(memory, stored.let_go)
         return memory
 
     # ------------------------------------------------------------ a turn
@@ -219,11 +224,12 @@ class Memory(LongTermCalls):
         """Erase turns, summaries and facts everywhere, from the files too.
 
         ``user_id`` alone: all of that user. ``session_id`` alone: every session of that name, whoever's.
-        Both: that session, and what was learnt of the user in it. A turn whose answer is still under way is
-        saved when it ends: end it first, or call this again.
+        Both: that session, and what was learnt of the user in it. What was begun in the background before
+        this call is waited for, and what is begun meanwhile brings nothing back. A turn whose answer is still
+        under way is saved when it ends: end it first, or call this again.
         """
         stored = self._stored("forget()")
-        stored.background.wait()  # a summary under way would come back with what it was made from
+        stored.background.wait()
         forgotten = stored.store.forget(user_id=user_id, session_id=session_id)
         stored.drop()
         if self._longterm is not None:
@@ -245,13 +251,13 @@ class Memory(LongTermCalls):
         return self._sessions
 
     def flush(self) -> None:
-        """Wait for what runs in the background: summaries that are made, turns that are indexed; and make
-        notes of what still waits for it."""
+        """Wait for what was begun in the background: summaries that are made, turns that are indexed; and
+        make notes of what still waits for it. What others save meanwhile is not waited for."""
         if isinstance(self._sessions, StoredSessions):
             self._sessions.flush()
 
     def close(self) -> None:
-        """Wait for what still runs in the background, and let go of files and connections."""
+        """Wait for what was begun in the background, and let go of files and connections."""
         self._sessions.close()
 
     def __enter__(self) -> Memory:

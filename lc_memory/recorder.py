@@ -7,8 +7,8 @@ finished one, and can still raise when the save fails.
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import uuid
 import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
@@ -23,8 +23,10 @@ from langchain_core.runnables.utils import gather_with_concurrency, get_unique_c
 from .errors import LCMemoryError, MemoryInputError, StoreError
 from .memory import SPECS, Memory, knowing_its_signature
 from .messages import Message
+from .session_queue import Place
 from .sessions import Conversation
 from .store import SessionKey
+from .store.undisturbed import finished
 from .turn import TurnRecorder, merged, turn_messages
 
 log = logging.getLogger("lc_memory")
@@ -62,6 +64,8 @@ class _Turn:
         self.key = key
         self.conversation = conversation
         self.human = human
+        self.id = uuid.uuid4().hex  # a save that is tried again is the same turn
+        self.place = Place()
         self.recorder = TurnRecorder((memory, key))
 
     def config(self, config: RunnableConfig) -> RunnableConfig:
@@ -98,7 +102,7 @@ class WithMemory(Runnable[Any, Any]):
         turn = self._begin(given, config)
         if turn is None:
             return self.bound.invoke(given, config, **kwargs)
-        with self.memory.turns.hold(turn.key):
+        with turn.place, self.memory.turns.hold(turn.key, turn.place):
             try:
                 output = self.bound.invoke(given, turn.config(config), **kwargs)
                 self._save(turn, output)
@@ -113,13 +117,14 @@ class WithMemory(Runnable[Any, Any]):
         turn = self._begin(given, config)
         if turn is None:
             return await self.bound.ainvoke(given, config, **kwargs)
-        async with self.memory.turns.ahold(turn.key):
-            try:
-                output = await self.bound.ainvoke(given, turn.config(config), **kwargs)
-                await self._asave(turn, output)
-                return output
-            finally:
-                turn.recorder.open = False
+        with turn.place:
+            async with self.memory.turns.ahold(turn.key, turn.place):
+                try:
+                    output = await self.bound.ainvoke(given, turn.config(config), **kwargs)
+                    await self._asave(turn, output)
+                    return output
+                finally:
+                    turn.recorder.open = False
 
     # ------------------------------------------------------------ one turn, streamed
 
@@ -140,7 +145,7 @@ class WithMemory(Runnable[Any, Any]):
         if turn is None:
             yield from self.bound.stream(whole, config, **kwargs)
             return
-        with self.memory.turns.hold(turn.key):
+        with turn.place, self.memory.turns.hold(turn.key, turn.place):
             chunks: list[Any] = []
             try:
                 with closing(cast(Any, self.bound.stream(whole, turn.config(config), **kwargs))) as stream:
@@ -184,17 +189,18 @@ class WithMemory(Runnable[Any, Any]):
             async for chunk in self.bound.astream(whole, config, **kwargs):
                 yield chunk
             return
-        async with self.memory.turns.ahold(turn.key):
-            chunks: list[Any] = []
-            try:
-                stream = self.bound.astream(whole, turn.config(config), **kwargs)
-                async with aclosing(cast(Any, stream)) as stream:
-                    async for chunk in stream:
-                        chunks.append(chunk)
-                        yield chunk
-                await self._asave(turn, merged(chunks))
-            finally:
-                turn.recorder.open = False
+        with turn.place:
+            async with self.memory.turns.ahold(turn.key, turn.place):
+                chunks: list[Any] = []
+                try:
+                    stream = self.bound.astream(whole, turn.config(config), **kwargs)
+                    async with aclosing(cast(Any, stream)) as stream:
+                        async for chunk in stream:
+                            chunks.append(chunk)
+                            yield chunk
+                    await self._asave(turn, merged(chunks))
+                finally:
+                    turn.recorder.open = False
 
     # ------------------------------------------------------------ many turns
 
@@ -274,7 +280,7 @@ class WithMemory(Runnable[Any, Any]):
 
     def _save(self, turn: _Turn, output: Any) -> None:
         try:
-            turn.conversation.save(turn_messages(turn.human, output, turn.recorder))
+            turn.conversation.save(turn_messages(turn.human, output, turn.recorder), turn.id)
         except Exception as error:
             message = f"the answer was given, but the turn of {turn.key} was not saved: {error}"
             if self.on_save_error == "raise":
@@ -289,15 +295,7 @@ class WithMemory(Runnable[Any, Any]):
             log.warning("the summary of %s was not brought up to date: %s", turn.key, error)
 
     async def _asave(self, turn: _Turn, output: Any) -> None:
-        # Once begun, a save is finished: a cancellation that comes meanwhile is passed on afterwards.
-        saving = asyncio.ensure_future(asyncio.to_thread(self._save, turn, output))
-        try:
-            await asyncio.shield(saving)
-        except asyncio.CancelledError:
-            await asyncio.wait([saving])
-            if not saving.cancelled():
-                saving.exception()
-            raise
+        await finished(lambda: self._save(turn, output))
 
     # ------------------------------------------------------------ what it looks like
 

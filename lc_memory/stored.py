@@ -29,6 +29,7 @@ from .facts.privacy import PrivacyMode, passed, warn_of_private
 from .messages import Message, messages_to_lc, text_of
 from .remember import said_to_remember
 from .store import SessionKey, Snapshot, Store, Turn
+from .store.undisturbed import apart, undisturbed
 from .summary import Summariser
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class Recall(Protocol):
 
     def saved(self, key: SessionKey) -> None:
         """A turn was saved: index it, in the background or now."""
+        ...
+
+    def follow(self) -> None:
+        """Have done, in the background, what is left to do."""
         ...
 
     def notes(self) -> list[str]:
@@ -124,12 +129,14 @@ class StoredSession:
 
     # ------------------------------------------------------------ reading
 
+    @apart
     def history(self, question: Message) -> list[BaseMessage]:
         plan = self._plan(question)
         with self._lock:
             self._last_prompt = [*plan.messages, question]
             return self._to_lc(plan.messages)
 
+    @apart
     def explain(self, question: Message) -> Explanation:
         plan = self._plan(question)
         prompt = [*plan.messages, question]
@@ -176,6 +183,7 @@ class StoredSession:
         )
         return assemble(material, self._settings.budget, self._settings.count)
 
+    @apart
     def context(self, question: Message) -> list[BaseMessage]:
         """As ``history``, for a look from outside: it does not count as the session's last prompt."""
         return messages_to_lc(self._plan(question).messages)
@@ -209,11 +217,22 @@ class StoredSession:
 
     # ------------------------------------------------------------ writing
 
+    @undisturbed
     def save(self, turn: Sequence[Message], turn_id: str | None = None) -> None:
         turn_id = turn_id or uuid.uuid4().hex
         # First, because it may be done twice: where the turn then fails, the user will say it again.
         self._remember(turn, turn_id)
         saved = self._store.append(self.key, [_storable(m) for m in turn], turn_id=turn_id)
+        # From here on the turn is saved: what fails is done later, and is no failure of the turn.
+        try:
+            self._follow_up(saved)
+            self._background.trouble(("saved", self.key), None)
+        except Exception as error:
+            log.warning("%s: the turn is saved, and followed up later: %s", self.key, error)
+            told = f"{self.key}: a saved turn was not followed up ({type(error).__name__}: {error!s:.300})"
+            self._background.trouble(("saved", self.key), told, self._told)
+
+    def _follow_up(self, saved: Turn) -> None:
         with self._lock:
             state = self._state
             last = state.turns[-1].seq if state.turns else state.covers
@@ -223,6 +242,9 @@ class StoredSession:
                 self._state = replace(state, version=state.version + 1, turns=turns)
             else:
                 self._state = _UNKNOWN
+        self._told()
+
+    def _told(self) -> None:
         if self._recall is not None:
             self._recall.saved(self.key)
         if self._notes is not None:
@@ -244,14 +266,18 @@ class StoredSession:
                 self._store.ledger().add(self.key.owner, text, source=source, **kept_as(text))
 
     def compact(self) -> None:
-        """Cut the window back and renew the summary, in the background, when the window is full."""
-        with self._lock:
-            if self._skip:
-                self._skip -= 1
-                return
-            if not self._excess(self._state if self._state.version > 0 else self.state()):
-                return
-        self._background.submit(self.key, self._compact)
+        """Cut the window back and renew the summary, in the background, when the window is full. Raises
+        nothing: what fails is tried again later."""
+        try:
+            with self._lock:
+                if self._skip:
+                    self._skip -= 1
+                    return
+                if not self._excess(self._state if self._state.version > 0 else self.state()):
+                    return
+            self._background.submit(self.key, self._compact)
+        except Exception as error:
+            log.warning("%s: the window is cut later: %s: %s", self.key, type(error).__name__, error)
 
     def _excess(self, state: Snapshot) -> int:
         """How many of the oldest turns have to leave: none until the window is twice its size, or fills
@@ -289,13 +315,16 @@ class StoredSession:
                         "%s: no new summary (%s: %s); the old one and all turns stay, and it is tried again "
                         "%d turns on", self.key, type(error).__name__, error, self._skip + 1,
                     )  # fmt: skip
+                    told = f"{self.key}: no new summary ({type(error).__name__}: {error!s:.300})"
+                    self._background.trouble(("summary", self.key), told)
                     return
             self._failures = self._skip = 0
+            self._background.trouble(("summary", self.key), None)
             kept = _system_messages(state.kept, (m for turn in leaving for m in turn.messages))
             self._store.commit_summary(self.key, summary, leaving[-1].seq, based_on=state, kept=kept)
             state = self.state()
-            if state.covers != leaving[-1].seq:  # another worker was first, or the session was erased
-                last = self._last_to_leave(state)
+            if state.covers != leaving[-1].seq:
+                return  # another worker was first and goes on, or the session was erased
 
     def _last_to_leave(self, state: Snapshot) -> int:
         excess = self._excess(state)

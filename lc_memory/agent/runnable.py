@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager
+from threading import Lock
 from typing import Any, cast
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -16,6 +17,7 @@ from langchain_core.runnables.utils import AddableDict, get_unique_config_specs
 from ..integrations.saving import SavedBy, last_question, saved_outside
 from ..memory import SPECS, Memory
 from ..messages import _to_lc
+from ..session_queue import Place
 from ..store import SessionKey
 from ..turn import merged
 from .calls import tool_records
@@ -82,16 +84,17 @@ class Agent(Runnable[Any, AddableDict]):
     # ------------------------------------------------------------ one turn
 
     def _run(self, given: Any, config: RunnableConfig) -> AddableDict:
-        with self._turn(config) as inner:
+        with (place := Place()), self._turn(config, place) as inner:
             return _result(self.graph.invoke(self._question(given), inner)["messages"])
 
     async def _arun(self, given: Any, config: RunnableConfig) -> AddableDict:
-        async with self._aturn(config) as inner:
-            return _result((await self.graph.ainvoke(self._question(given), inner))["messages"])
+        with (place := Place()):
+            async with self._aturn(config, place) as inner:
+                return _result((await self.graph.ainvoke(self._question(given), inner))["messages"])
 
     def _stream(self, given: Iterator[Any], config: RunnableConfig) -> Iterator[AddableDict]:
         heard = _Heard()
-        with self._turn(config) as inner:
+        with (place := Place()), self._turn(config, place) as inner:
             stream = self.graph.stream(self._question(merged(list(given))), inner, stream_mode=_MODES)
             with closing(cast(Any, stream)) as stream:
                 for mode, chunk in stream:
@@ -101,32 +104,33 @@ class Agent(Runnable[Any, AddableDict]):
     async def _astream(self, given: AsyncIterator[Any], config: RunnableConfig) -> AsyncIterator[AddableDict]:
         heard = _Heard()
         question = merged([part async for part in given])
-        async with self._aturn(config) as inner:
-            stream = self.graph.astream(self._question(question), inner, stream_mode=_MODES)
-            async with aclosing(cast(Any, stream)) as stream:
-                async for mode, chunk in stream:
-                    for part in heard.parts(mode, chunk):
-                        yield part
-            yield heard.answer()
+        with (place := Place()):
+            async with self._aturn(config, place) as inner:
+                stream = self.graph.astream(self._question(question), inner, stream_mode=_MODES)
+                async with aclosing(cast(Any, stream)) as stream:
+                    async for mode, chunk in stream:
+                        for part in heard.parts(mode, chunk):
+                            yield part
+                yield heard.answer()
 
     @contextmanager
-    def _turn(self, config: RunnableConfig) -> Iterator[RunnableConfig]:
+    def _turn(self, config: RunnableConfig, place: Lock) -> Iterator[RunnableConfig]:
         """The session is ours meanwhile; inside a turn of it (a with_memory, an agent that has this one as
         a tool) it is already."""
         if saved_outside(self.memory, config, self._saver):
             yield _unlimited(config)
             return
         key = self.memory._key(config)
-        with self.memory.turns.hold(key), self._marked(key, config) as inner:
+        with self.memory.turns.hold(key, place), self._marked(key, config) as inner:
             yield inner
 
     @asynccontextmanager
-    async def _aturn(self, config: RunnableConfig) -> AsyncIterator[RunnableConfig]:
+    async def _aturn(self, config: RunnableConfig, place: Lock) -> AsyncIterator[RunnableConfig]:
         if saved_outside(self.memory, config, self._saver):
             yield _unlimited(config)
             return
         key = self.memory._key(config)
-        async with self.memory.turns.ahold(key):
+        async with self.memory.turns.ahold(key, place):
             with self._marked(key, config) as inner:
                 yield inner
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 from lc_memory.errors import FactIndexError, MemoryInputError, MissingKeyError
 from lc_memory.facts.chroma_base import ChromaHome, ClosedIndexError, settings
 from lc_memory.facts.chroma_folder import FolderHome
+from lc_memory.store.undisturbed import when_dropped
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -75,15 +77,34 @@ class ClientHome(ChromaHome):
 
 
 class MemoryHome(ChromaHome):
-    """Ends with the process."""
+    """Ends with the memory that it is of. Chroma has one for the whole process, so what this memory put
+    there is taken out again then."""
 
     name = "the Chroma in memory"
+
+    def __init__(self) -> None:
+        self._collections: set[str] = set()
+        self._client: list[Any] = []
+        when_dropped(self, functools.partial(_clear, self._client, self._collections))
 
     def connect(self) -> ClientAPI:
         import chromadb
 
         with self.errors():
-            return chromadb.EphemeralClient(settings())
+            if not self._client:
+                self._client.append(chromadb.EphemeralClient(settings()))
+            return self._client[0]  # type: ignore[no-any-return]
+
+    def holds(self, collection: str) -> None:
+        self._collections.add(collection)
+
+
+def _clear(clients: list[Any], collections: set[str]) -> None:
+    for client in clients:
+        for collection in collections:
+            with contextlib.suppress(Exception):
+                client.delete_collection(collection)
+        client.close()
 
 
 class ServerHome(ChromaHome):
@@ -99,17 +120,19 @@ class ServerHome(ChromaHome):
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
-        self._client: Any = None
+        self._clients: list[Any] = []
+        when_dropped(self, functools.partial(_close, self._clients))
 
     def connect(self) -> ClientAPI:
         import chromadb
 
         with self.errors():
-            self._client = chromadb.HttpClient(
+            client = chromadb.HttpClient(
                 self._host, self._port, ssl=self._ssl, headers=dict(self._headers), settings=settings()
             )
-            _limit_waiting(self._client)
-            return self._client  # type: ignore[no-any-return]
+            self._clients.append(client)
+            _limit_waiting(client)
+            return client
 
     def explain(self, error: Exception) -> FactIndexError:
         # A connection that was kept open to a server which ended meanwhile says so at the next call only.
@@ -120,10 +143,13 @@ class ServerHome(ChromaHome):
         )
 
     def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(Exception):
-                client.close()
+        _close(self._clients)
+
+
+def _close(clients: list[Any]) -> None:
+    while clients:
+        with contextlib.suppress(Exception):
+            clients.pop().close()
 
 
 class CloudHome(ChromaHome):
@@ -135,6 +161,8 @@ class CloudHome(ChromaHome):
         if not self._tenant or not self._database:
             raise MemoryInputError("Chroma Cloud is named by cloud://TENANT/DATABASE")
         self.name = f"Chroma Cloud, {self._tenant}/{self._database}"
+        self._clients: list[Any] = []
+        when_dropped(self, functools.partial(_close, self._clients))
 
     def connect(self) -> ClientAPI:
         key = os.environ.get("CHROMA_API_KEY")
@@ -144,8 +172,12 @@ class CloudHome(ChromaHome):
 
         with self.errors():
             client = chromadb.CloudClient(self._tenant, self._database, key, settings=settings())
+            self._clients.append(client)
             _limit_waiting(client)
             return client
+
+    def close(self) -> None:
+        _close(self._clients)
 
 
 def _limit_waiting(client: Any) -> None:

@@ -36,6 +36,9 @@ class ChromaHome:
     def connect(self) -> ClientAPI:
         raise NotImplementedError
 
+    def holds(self, collection: str) -> None:
+        """A collection of this name lies here from now on."""
+
     def check(self) -> None:
         """LostIndexError where what was opened is not there any more. Cheap: called before each use."""
 

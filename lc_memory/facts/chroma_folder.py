@@ -21,6 +21,7 @@ from lc_memory.facts.chroma_base import (
 )
 from lc_memory.facts.folder_lock import FolderLock
 from lc_memory.store.files import identity
+from lc_memory.store.undisturbed import when_dropped
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -38,9 +39,10 @@ class FolderHome(ChromaHome):
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self.name = str(self.folder)
-        self._lock = FolderLock(self.folder)
-        self._client: ClientAPI | None = None
+        self._open = _Open(self.folder)
+        self._lock = self._open.lock
         self._opened: tuple[int, int] | None = None
+        when_dropped(self, self._open.close)
 
     def connect(self) -> ClientAPI:
         if FolderHome._used_by not in (None, os.getpid()):
@@ -60,9 +62,9 @@ class FolderHome(ChromaHome):
                 if _size(self.folder / _DATABASE) == 0:
                     raise LostIndexError(f"{self.name}: {_DATABASE} has lost its content")
                 FolderHome._used_by = os.getpid()
-                self._client = chromadb.PersistentClient(str(self.folder), settings=settings())
+                self._open.client = client = chromadb.PersistentClient(str(self.folder), settings=settings())
                 self._opened = identity(self.folder / _DATABASE)
-                return self._client
+                return client
             except BaseException:
                 self.close()
                 raise
@@ -132,16 +134,29 @@ class FolderHome(ChromaHome):
             self._lock.release()
 
     def close(self) -> None:
-        client, self._client, self._opened = self._client, None, None
+        self._opened = None
+        self._open.close()
+
+
+class _Open:
+    """What is open of a folder: the client, and the lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.lock = FolderLock(folder)
+        self.client: ClientAPI | None = None
+
+    def close(self) -> None:
+        client, self.client = self.client, None
         if FolderHome._used_by == os.getpid():
             with contextlib.suppress(Exception):
                 if client is not None:
                     client.close()  # type: ignore[attr-defined]
-                else:  # an opening that failed leaves half a system behind, which the next would be given
+                elif self.lock.held:  # an opening that failed leaves half a system, which the next would get
                     from chromadb.api.shared_system_client import SharedSystemClient
 
-                    SharedSystemClient._identifier_to_system.pop(str(self.folder), None)
-        self._lock.release()
+                    SharedSystemClient._identifier_to_system.pop(str(self._folder), None)
+        self.lock.release()
 
 
 def _blank_unused(header: Path) -> None:

@@ -87,16 +87,28 @@ ACTIVE, NEXT = "index", "index_next"
 
 
 def recorded(database: Database, name: str = ACTIVE) -> Collected | None:
-    """The collection that is in use (or, NEXT, the one that a reindex is filling)."""
+    """The collection that is in use (or, NEXT, the one that a reindex is filling). A note that cannot be read
+    is none: the index is then built anew."""
     with database.read() as connection:
         value = connection.execute(_META_GET, {"name": name}).scalar()
-    return None if value is None else Collected(**json.loads(value))
+    return None if value is None else _read(value)
+
+
+def _read(value: str) -> Collected | None:
+    try:
+        about = Collected(**json.loads(value))
+        readable = about.dimension > 0 and math.isfinite(about.mean) and math.isfinite(about.spread)
+    except (TypeError, ValueError, AttributeError, IndexError):
+        return None
+    return about if readable and isinstance(about.collection, str) else None
 
 
 def record(database: Database, about: Collected, name: str = ACTIVE) -> Collected:
     """Note a collection where none is noted; the one that is noted then (another process may be first)."""
     with database.write() as connection:
-        put = text(_META_PUT.text + "NOTHING")
+        there = connection.execute(_META_GET, {"name": name}).scalar()
+        readable = there is not None and _read(there) is not None
+        put = text(_META_PUT.text + ("NOTHING" if readable else "UPDATE SET value = excluded.value"))
         connection.execute(put, {"name": name, "value": json.dumps(asdict(about))})
     found = recorded(database, name)
     return about if found is None else found

@@ -4,6 +4,9 @@ The store says what is to be done: the ledger's unindexed facts, the turns that 
 what the vectors have still to look at (:mod:`lc_memory.facts.items`). Everything may be done twice, and is
 marked as done after it was, so a process that dies leaves nothing out. Words are written first: they are in
 the store's own database and always can be. What the vector index does not take goes on the list.
+
+Each call does what was there when it began, and no more: others go on saving meanwhile, and whoever waits for
+it must come to an end.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from sqlalchemy import bindparam, text
 from lc_memory.errors import FactIndexError
 from lc_memory.facts import Fact, items
 from lc_memory.facts.attempts import Attempts
+from lc_memory.facts.gate import Gate
 from lc_memory.facts.index import BATCH, Item, VectorIndex
 from lc_memory.facts.lexical import LexicalItem
 from lc_memory.facts.lexical_sql import DatabaseLexicalIndex
@@ -46,28 +50,46 @@ class Follower:
         self._stopping = stopping
         self._lexical = DatabaseLexicalIndex()
         self._attempts = Attempts(store.database)
+        self._batches = Gate()  # inside: memories that were read, and are not yet written
 
     # ------------------------------------------------------------ new things
 
     def facts(self, *, wait: bool = True) -> None:
         """Index the facts that are new or changed, and let those go that are history."""
         ledger = self._store.ledger()
-        while facts := ledger.unindexed(BATCH):
-            self._attempts.made(
-                facts, _fact_known_as, self._index_facts, lambda fact: ledger.mark_indexed([fact])
-            )
+        left = -1
+        after = 0
+        while left:
+            with self._batches.inside():
+                facts = ledger.unindexed(BATCH, after=after)
+                if not facts:
+                    return
+                if left < 0:
+                    left = ledger.count_unindexed()
+                self._attempts.made(
+                    facts, _fact_known_as, self._index_facts, lambda fact: ledger.mark_indexed([fact])
+                )
+            after, left = facts[-1].row, max(0, left - len(facts))
             if not wait or self._stopping():
                 return
 
     def turns(self) -> None:
         """Index the turns that are pending."""
         backlog = self._store.backlog()
-        while turns := backlog.pending("index", limit=_TURNS_AT_ONCE):
-            self._attempts.made(
-                turns, _turn_known_as, self._index_turns, lambda turn: backlog.advance("index", [turn])
-            )
-            if self._stopping():
-                return
+        newest = backlog.newest()
+        while not self._stopping():
+            with self._batches.inside():
+                turns = backlog.pending("index", limit=_TURNS_AT_ONCE, upto=newest)
+                if not turns:
+                    return
+                self._attempts.made(
+                    turns, _turn_known_as, self._index_turns, lambda turn: backlog.advance("index", [turn])
+                )
+
+    def settled(self) -> None:
+        """Wait until what was read before this call is written: what is erased before it cannot come back
+        after it."""
+        self._batches.settled()
 
     def _index_facts(self, facts: Sequence[Fact]) -> None:
         kept = [entries for fact in facts if (entries := fact_entries(fact)) is not None]
@@ -136,14 +158,19 @@ class Follower:
 
     def listed(self, *, anyway: bool = False) -> None:
         """Work off the list of what the vector index has to look at. FactIndexError where it cannot."""
-        while True:
-            with self._store.database.read() as connection:
-                entries = items.listed(connection, BATCH)
-            if not entries:
-                return
-            self._renew([item for _, item in entries], anyway=anyway)
-            with self._store.database.write() as connection:
-                items.take_off_list(connection, [entry for entry, _ in entries])
+        with self._store.database.read() as connection:
+            last = items.last_listed(connection)
+        done = 0
+        while done < last:
+            with self._batches.inside():
+                with self._store.database.read() as connection:
+                    entries = items.listed(connection, BATCH, after=done)
+                if not entries:
+                    return
+                self._renew([item for _, item in entries], anyway=anyway)
+                with self._store.database.write() as connection:
+                    items.take_off_list(connection, [entry for entry, _ in entries])
+            done = entries[-1][0]
             if self._stopping():
                 return
 

@@ -97,6 +97,7 @@ class VectorIndex:
                     configuration={"hnsw": _HNSW},
                     metadata={"embedding": self.about.fingerprint},
                 )
+                self.home.holds(self.about.collection)
                 self._entries = self._collection.count()
                 self._batch = min(BATCH, client.get_max_batch_size())
                 self._chroma = Chroma(
@@ -111,7 +112,7 @@ class VectorIndex:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
-        with self._gate, self.home.errors():
+        with self._gate.inside(), self.home.errors():
             self.home.check()
             yield
 
@@ -302,7 +303,7 @@ class VectorIndex:
     def probe(self) -> None:
         """Raise what is wrong with the index or the embedding, if anything is."""
         self.count()
-        self._embedding.embed_query("Is anybody there?")
+        check_same(self.about, fingerprint(self._embedding.inner))
 
     def drop(self, collection: str) -> None:
         """Delete another collection, which this one has taken the place of."""
@@ -325,13 +326,18 @@ def open_index(database: Database, home: ChromaHome, embedding: Embeddings) -> V
     about = recorded(database)
     if about is None:
         about = record(database, collected(embedding, space))
+    check_same(about, space)
+    return VectorIndex(home, embedding, about)
+
+
+def check_same(about: Collected, space: str) -> None:
+    """EmbeddingMismatchError where ``space`` is not that of the index."""
     if not same_embedding(about.fingerprint, space):
         raise EmbeddingMismatchError(
             f"the index was built with the embedding {about.fingerprint}, and this memory was opened with "
             f"{space}, whose vectors cannot be compared with those. Open it with the embedding it was built "
             "with, or move it over: lc-memory reindex --embedding NAME"
         )
-    return VectorIndex(home, embedding, about)
 
 
 _USUAL_SYNC = 1000  # Chroma's own default

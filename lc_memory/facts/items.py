@@ -18,7 +18,8 @@ from sqlalchemy import Connection, bindparam, text
 if TYPE_CHECKING:
     from lc_memory.store import SessionKey
 
-_LISTED = text("SELECT id, item FROM lcm_to_vectors ORDER BY id LIMIT :limit")
+_LISTED = text("SELECT id, item FROM lcm_to_vectors WHERE id > :after ORDER BY id LIMIT :limit")
+_LAST = text("SELECT COALESCE(MAX(id), 0) FROM lcm_to_vectors")
 _LEFT = text("SELECT COUNT(*) FROM lcm_to_vectors")
 _ADD = text("INSERT INTO lcm_to_vectors (item) VALUES (:item)")
 _DONE = text("DELETE FROM lcm_to_vectors WHERE id IN :entries").bindparams(
@@ -51,9 +52,15 @@ def rows_of(items: Iterable[str]) -> tuple[list[int], list[int]]:
     return facts, turns
 
 
-def listed(connection: Connection, limit: int) -> list[tuple[int, str]]:
-    """What the vector index has to look at, first come first: entry of the list and item."""
-    return [(row.id, row.item) for row in connection.execute(_LISTED, {"limit": limit})]
+def listed(connection: Connection, limit: int, *, after: int = 0) -> list[tuple[int, str]]:
+    """What the vector index has to look at, first come first: entry of the list and item; those behind the
+    entry ``after``."""
+    return [(row.id, row.item) for row in connection.execute(_LISTED, {"limit": limit, "after": after})]
+
+
+def last_listed(connection: Connection) -> int:
+    """The entry that came last; 0 where there is none."""
+    return int(connection.execute(_LAST).scalar_one())
 
 
 def count_listed(connection: Connection) -> int:

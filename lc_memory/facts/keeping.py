@@ -7,8 +7,8 @@ index may be away or behind: what is left to do is in the store, and is done whe
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -19,11 +19,15 @@ from lc_memory.facts import items
 from lc_memory.facts.collected import recorded
 from lc_memory.facts.following import Follower
 from lc_memory.facts.health import Health
+from lc_memory.facts.index import VectorIndex
 from lc_memory.facts.mending import Mended, Progress, expected, mend
 from lc_memory.facts.texts import indexable
 from lc_memory.facts.vectors import Vectors
 from lc_memory.store import SessionKey
 from lc_memory.store.sql import SqlStore
+from lc_memory.store.undisturbed import apart, undisturbed
+
+log = logging.getLogger("lc_memory")
 
 Source = Literal["facts", "turns"]
 
@@ -31,17 +35,14 @@ _NAMED = 5  # items that are set aside that health() names
 
 
 class RunsLater(Protocol):
-    """:class:`lc_memory.stored.Background`."""
+    """:class:`lc_memory.background.Background`."""
 
     def submit(self, key: object, work: Callable[[], None]) -> None: ...
     def wait(self) -> None: ...
+    def problems(self) -> list[str]: ...
 
 
-class _Following:
-    """A name for the log. No two are the same, for the one before may be at its very end still."""
-
-    def __str__(self) -> str:
-        return "the index of long-term memory"
+_FOLLOWING = "the index of long-term memory"
 
 
 class Keeping:
@@ -59,8 +60,7 @@ class Keeping:
         self._background = background
         self._sources = tuple(sources)
         self._follower: Follower | None = None
-        self._guard = threading.Lock()
-        self._scheduled = self._again = self._closing = False
+        self._closing = False
         _all.add(self)
 
     # ------------------------------------------------------------ following the store
@@ -69,13 +69,20 @@ class Keeping:
         """A turn was saved: it is indexed in the background."""
         self._schedule()
 
+    @apart
     def noted(self) -> None:
-        """Facts were noted, changed or removed: now."""
-        self._indexer().facts()
-        if self._vectors.outage is None:
-            with contextlib.suppress(FactIndexError):  # it is on the list, and told
-                self._indexer().listed()
+        """Facts were noted, changed or removed: now. What fails is done later, and raises nothing: the facts
+        are in the store."""
+        try:
+            self._indexer().facts()
+            if self._vectors.outage is None:
+                with contextlib.suppress(FactIndexError):  # it is on the list, and told
+                    self._indexer().listed()
+        except Exception as error:
+            log.warning("facts are indexed later: %s: %s", type(error).__name__, error)
+            self._schedule()
 
+    @undisturbed
     def forgotten(self) -> None:
         """Memories were erased: their vectors go too, from the files as well, before this returns. Where
         the index cannot be reached they go when it is back, and a warning says so."""
@@ -83,6 +90,7 @@ class Keeping:
         if recorded(self._open().database) is None:
             return
         try:
+            self._indexer().settled()
             self._indexer().listed(anyway=True)
         except FactIndexError as error:
             warnings.warn(
@@ -91,27 +99,17 @@ class Keeping:
                 stacklevel=3,
             )
 
+    def follow(self) -> None:
+        """Have done what is left to do, in the background."""
+        self._schedule()
+
     def _schedule(self) -> None:
-        with self._guard:
-            self._again = True
-            if self._scheduled or self._closing:
-                return
-            self._scheduled = True
-        self._background.submit(_Following(), self._follow)
+        if not self._closing:
+            self._background.submit(_FOLLOWING, self._follow)
 
     def _follow(self) -> None:
-        while True:
-            with self._guard:
-                if not self._again or self._closing:
-                    self._scheduled = False
-                    return
-                self._again = False
-            try:
-                self._catch_up()
-            except BaseException:
-                with self._guard:
-                    self._scheduled = False
-                raise
+        if not self._closing:
+            self._catch_up()
 
     def _catch_up(self) -> None:
         follower = self._indexer()
@@ -128,17 +126,19 @@ class Keeping:
         except FactIndexError:
             return  # kept in Vectors.outage, and told there
 
+    @apart
     def catch_up(self, *, progress: Progress | None = None) -> None:
         """Index now what is still to be indexed. Raises what is in the way."""
         store, follower = self._open(), self._indexer()
-        total = store.ledger().count_unindexed()
+        total = left = store.ledger().count_unindexed()
         while True:
+            before = left
             follower.facts(wait=False)
             follower.listed(anyway=True)
             left = store.ledger().count_unindexed()
             if progress is not None:
-                progress(total - left, total)
-            if not left:
+                progress(max(0, total - left), total)
+            if not left or left >= before:  # others note facts as fast: these are theirs
                 return
 
     def _check(self) -> None:
@@ -149,6 +149,7 @@ class Keeping:
             self.mend(stopping=lambda: self._closing)
         self._vectors.unchecked = False
 
+    @apart
     def mend(
         self, *, progress: Progress | None = None, stopping: Callable[[], bool] = lambda: False
     ) -> Mended:
@@ -161,8 +162,8 @@ class Keeping:
 
     def reset(self) -> None:
         """In the child of a fork: nothing runs there, and nothing is open."""
-        self._guard = threading.Lock()
-        self._scheduled = self._again = self._closing = False
+        self._closing = False
+        self._follower = None
         self._vectors.reset()
 
     def _indexer(self) -> Follower:
@@ -174,10 +175,16 @@ class Keeping:
 
     def notes(self) -> list[str]:
         """What does not work as it should, for people."""
-        return [] if self._vectors.outage is None else [f"recall by words alone: {self._vectors.outage}"]
+        outage = self._vectors.outage
+        problems = self._background.problems()
+        if outage is None:
+            return problems
+        what = "questions are refused" if self._vectors.refused else "recall by words alone"
+        return [f"{what}: {outage}", *problems]
 
+    @apart
     def health(self) -> Health:
-        """Asks the index, which is opened for it."""
+        """Asks the index, which is opened for it, and the embedding: what a question would meet is told."""
         store = self._open()
         facts = store.ledger().counts()
         turns, pending = store.backlog().counts("index")
@@ -185,7 +192,7 @@ class Keeping:
             listed = items.count_listed(connection)
         entries: int | None = None
         try:
-            entries = self._vectors.use(lambda index: index.count(), anyway=True)
+            entries = self._vectors.use(_probed, anyway=True)
             if self._vectors.outage is None and self._vectors.unchecked:
                 self._schedule()
         except FactIndexError:
@@ -217,9 +224,11 @@ class Keeping:
             embedding=about.fingerprint if about else type(self._vectors.embedding).__name__,
             index=self._vectors.name,
             degraded=self._vectors.outage is not None,
+            refused=self._vectors.refused,
             notes=notes,
         )
 
+    @apart
     def reindex(self, *, progress: Progress | None = None) -> int:
         """See :func:`lc_memory.facts.reindexing.reindex`; then this recall uses the new index."""
         from lc_memory.facts.reindexing import reindex
@@ -242,10 +251,16 @@ class Keeping:
         """Begin to stop: work that is under way ends at the next step, and is taken up at the next start."""
         self._closing = True
 
+    @undisturbed
     def closed(self) -> None:
         """After the last of it: let go of files and connections. It may be used again."""
         self._vectors.close()
         self._closing = False
+
+
+def _probed(index: VectorIndex) -> int:
+    index.probe()
+    return index.count()
 
 
 _all: weakref.WeakSet[Keeping] = weakref.WeakSet()

@@ -24,6 +24,7 @@ from lc_memory.facts.items import erased_facts
 from lc_memory.store import SessionKey
 from lc_memory.store.database import Database
 from lc_memory.store.text import check_text, digest, dump_json, from_column, load_json, to_column
+from lc_memory.store.undisturbed import undisturbed_calls
 
 _FIELDS = (
     "id, owner, fact_id, text, kind, subject, private, core, source, noted_at, expires_at,"
@@ -38,7 +39,7 @@ _SUPERSEDED = sql(
     "SELECT text FROM lcm_facts WHERE owner_key = :owner_key AND kind_key IN :kinds"
     " AND superseded_by IS NOT NULL ORDER BY id DESC LIMIT :limit"
 ).bindparams(bindparam("kinds", expanding=True))
-_UNINDEXED = sql(_SELECT + "indexed = 0 ORDER BY id LIMIT :limit")
+_UNINDEXED = sql(_SELECT + "indexed = 0 AND id > :after ORDER BY id LIMIT :limit")
 _LEFT = sql("SELECT COUNT(*) FROM lcm_facts WHERE indexed = 0")
 _ITERATE = sql(_SELECT + "id > :after ORDER BY id LIMIT :limit")
 
@@ -73,6 +74,7 @@ _COUNT = (
 _AT_ONCE = 500
 
 
+@undisturbed_calls()
 class Ledger:
     """The facts of all owners. Got by :meth:`Store.ledger <lc_memory.store.Store.ledger>`.
 
@@ -242,10 +244,11 @@ class Ledger:
             expired = list(rows.scalars())
         return self._delete("id IN :some AND expires_at <= :now", expired, now=now)
 
-    def unindexed(self, limit: int = 200) -> list[Fact]:
-        """Facts that the index does not have as they are; superseded ones among them are to leave it."""
+    def unindexed(self, limit: int = 200, *, after: int = 0) -> list[Fact]:
+        """Facts that the index does not have as they are, by row, those behind the row ``after``;
+        superseded ones among them are to leave it."""
         with self._database.read() as connection:
-            return _facts(connection.execute(_UNINDEXED, {"limit": limit}))
+            return _facts(connection.execute(_UNINDEXED, {"limit": limit, "after": after}))
 
     def count_unindexed(self) -> int:
         """How many :meth:`unindexed` facts there are. Cheap, unlike :meth:`counts`."""

@@ -29,6 +29,7 @@ from lc_memory.store import SessionKey, Turn
 from lc_memory.store.backlog import StoredTurn
 from lc_memory.store.sql import SqlStore
 from lc_memory.store.text import digest
+from lc_memory.store.undisturbed import apart
 
 ALL: tuple[Source, ...] = ("facts", "turns")
 
@@ -71,6 +72,7 @@ class LongTerm(Keeping):
         self._k = k
         self._lexical = DatabaseLexicalIndex()
 
+    @apart
     def remembered(self, key: SessionKey, query: str, in_window: Sequence[Turn]) -> list[Remembered]:
         """What a prompt of this session gets beside its window."""
         window = {turn.turn_id for turn in in_window}
@@ -84,6 +86,7 @@ class LongTerm(Keeping):
         found = self.find(key.owner, query, self._k, leave_out=stands_there, spare=len(window))
         return [Remembered(f.line, f.score, f.why) for f in found]
 
+    @apart
     def find(
         self,
         owner: str,

@@ -84,6 +84,7 @@ class NoteWriter:
         self._alone: dict[SessionKey, int] = {}  # up to which turn they are read one by one
         self._reports: OrderedDict[SessionKey, MemoryNotes] = OrderedDict()
         self._looked_back = False
+        self._drops = 0
 
     def saved(self, key: SessionKey) -> None:
         """A turn of ``key`` was saved. Returns at once and raises nothing."""
@@ -114,6 +115,7 @@ class NoteWriter:
     def drop(self) -> None:
         """Forget the reports: what they tell of may have been erased."""
         with self._guard:
+            self._drops += 1
             self._reports.clear()
 
     def report(self, key: SessionKey) -> MemoryNotes | None:
@@ -147,8 +149,9 @@ class NoteWriter:
     def _read(self, key: SessionKey, least: int) -> bool:
         """Make notes of the session's turns while there are ``least``. False where it failed."""
         backlog = self._store().backlog()
+        newest = backlog.newest()  # what is said meanwhile is read another time, or this would never end
         while True:
-            pending = backlog.pending("notes", key=key, limit=_AT_ONCE)
+            pending = backlog.pending("notes", key=key, limit=_AT_ONCE, upto=newest)
             with self._guard:
                 self._waiting[key] = len(pending)
             if len(pending) < least:
@@ -192,6 +195,7 @@ class NoteWriter:
 
     def _keep(self, key: SessionKey, turns: Sequence[StoredTurn], notes: MemoryNotes) -> None:
         """Write the notes, and in the same commit that the turns were read."""
+        drops = self._drops
         from_turn = [stored for stored in turns for _ in stored.turn.messages]
         store = self._store()
         with store.transaction():
@@ -208,6 +212,8 @@ class NoteWriter:
         if notes.notes:
             self._written()
         with self._guard:
+            if self._drops != drops:
+                return  # what it tells of may have been erased since
             self._reports[key] = notes
             self._reports.move_to_end(key)
             while len(self._reports) > _REPORTS:

@@ -19,13 +19,14 @@ from collections.abc import Callable
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import NotRequired
 
 from ..errors import MissingExtraError
 from ..memory import Memory
 from ..recorder import OnSaveError
 from ..script import SYSTEM
+from ..store.undisturbed import finished
 from .saving import last_question, save_turn, saved_outside
 
 try:
@@ -34,6 +35,7 @@ except ImportError as error:
     raise MissingExtraError("lc_memory.integrations.langgraph", "agent") from error
 
 Node = Callable[..., dict[str, Any]]
+SavingNode = Runnable[Any, dict[str, Any]]
 
 
 class MemoryState(MessagesState):
@@ -55,7 +57,7 @@ def load_mem(memory: Memory) -> Node:
     return load_mem
 
 
-def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> Node:
+def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> SavingNode:
     """A node that saves the turn: ``messages`` from the user's last one to the answer. Inside a with_memory
     of the same session it leaves that to it."""
 
@@ -65,7 +67,11 @@ def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> Node:
             save_turn(memory, config, turn, state.get("turn_id") or uuid.uuid4().hex, on_save_error)
         return {"history": []}
 
-    return save_mem
+    async def asave_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
+        return await finished(lambda: save_mem(state, config))
+
+    saving: SavingNode = _both(save_mem, asave_mem, "save_mem")
+    return saving
 
 
 def memory_graph(memory: Memory, model: Any, *, system: str = SYSTEM) -> StateGraph[Any, Any, Any, Any]:
@@ -84,7 +90,7 @@ def memory_graph(memory: Memory, model: Any, *, system: str = SYSTEM) -> StateGr
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(MemoryState)
     graph.add_node("load_mem", load_mem(memory))
-    graph.add_node("model", _both(ask, aask))
+    graph.add_node("model", _both(ask, aask, "model"))
     graph.add_node("save_mem", save_mem(memory, on_save_error="raise"))
     graph.add_edge(START, "load_mem")
     graph.add_edge("load_mem", "model")
@@ -93,10 +99,8 @@ def memory_graph(memory: Memory, model: Any, *, system: str = SYSTEM) -> StateGr
     return graph
 
 
-def _both(sync: Any, asynchronous: Any) -> Any:
-    from langchain_core.runnables import RunnableLambda
-
-    return RunnableLambda(sync, asynchronous, name="model")
+def _both(sync: Any, asynchronous: Any, name: str) -> Any:
+    return RunnableLambda(sync, asynchronous, name=name)
 
 
 __all__ = ["MemoryState", "load_mem", "memory_graph", "save_mem"]

@@ -26,6 +26,7 @@ from ..errors import MissingExtraError
 from ..memory import Memory
 from ..messages import from_lc, messages_to_lc
 from ..recorder import OnSaveError
+from ..store.undisturbed import finished
 from .saving import config_of, last_question, save_turn, saved_outside
 
 try:
@@ -156,7 +157,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return {"lc_memory_turn": None, "lc_memory_saved": current[-1].id}
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        return await asyncio.to_thread(self.after_agent, state, runtime)
+        return await finished(lambda: self.after_agent(state, runtime))
 
 
 def _at_question(

@@ -17,6 +17,7 @@ from sqlalchemy import bindparam, text
 from lc_memory.store import SessionKey, Turn
 from lc_memory.store.database import Database
 from lc_memory.store.text import digest, from_column, load_messages
+from lc_memory.store.undisturbed import undisturbed_calls
 
 Job = Literal["index", "notes"]
 
@@ -42,16 +43,24 @@ class StoredTurn:
     session_row: int
 
 
+@undisturbed_calls()
 class Backlog:
     """What is left to do for each :data:`Job`. Got by :meth:`Store.backlog`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def pending(self, job: Job, *, key: SessionKey | None = None, limit: int = 200) -> list[StoredTurn]:
+    def newest(self) -> int:
+        """The row of the turn that was saved last; 0 where there is none."""
+        with self._database.read() as connection:
+            return int(connection.execute(text("SELECT COALESCE(MAX(id), 0) FROM lcm_turns")).scalar_one())
+
+    def pending(
+        self, job: Job, *, key: SessionKey | None = None, limit: int = 200, upto: int | None = None
+    ) -> list[StoredTurn]:
         """Up to ``limit`` turns that are still to be done, session by session, in order within each.
 
-        With ``key`` only those of that session.
+        With ``key`` only those of that session; with ``upto`` (a row) none that was saved after that one.
         """
         mark = _MARK[job]
         bound: dict[str, Any] = {"limit": limit}
@@ -60,6 +69,9 @@ class Backlog:
         if key is not None:
             sql += " AND s.name_key = :name_key AND s.user_key = :user_key"
             bound |= {"name_key": digest(key.session_id), "user_key": digest(key.user_id)}
+        if upto is not None:
+            sql += " AND t.id <= :upto"
+            bound["upto"] = upto
         with self._database.read() as connection:
             rows = connection.execute(text(sql + " ORDER BY s.id, t.seq LIMIT :limit"), bound).all()
         return [_stored_turn(row) for row in rows]

@@ -30,6 +30,7 @@ from lc_memory.errors import MemoryInputError, MissingExtraError, StoreError
 from lc_memory.store import DATABASE_FILE, failures, schema
 from lc_memory.store.files import identity
 from lc_memory.store.forks import ForkGate
+from lc_memory.store.undisturbed import staying_here, undisturbed
 
 _MIGRATION_LOCK = 0x6C636D656D  # any constant that other programs on a shared server will hardly use
 
@@ -57,6 +58,7 @@ class Database:
         self._gate = ForkGate(before_fork=None if in_memory else engine.dispose)
 
     @classmethod
+    @undisturbed
     def open(cls, where: str | os.PathLike[str], *, timeout: float) -> Database:
         """Open and, where needed, create or migrate. See :func:`lc_memory.store.open_store`."""
         database = _connect(os.fspath(where), timeout)
@@ -86,7 +88,7 @@ class Database:
         if joined is not None:
             yield joined
             return
-        with self._begun() as connection:
+        with self._begun() as connection, staying_here():
             self._mine.connection = connection
             try:
                 yield connection
@@ -146,6 +148,7 @@ class Database:
                 connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
         return True
 
+    @undisturbed
     def close(self) -> None:
         """Close the connections; a later call opens new ones. (What lies in memory goes with the object.)"""
         if not self._in_memory:
@@ -161,7 +164,7 @@ class Database:
                         f"{self.name}: its encoding is {encoding}, which cannot hold every language. Create "
                         "the database with: createdb -T template0 -E UTF8 NAME"
                     )
-            if schema.stored_version(connection) == len(schema.STEPS):
+            if schema.stored_version(connection, self.name) == len(schema.STEPS):
                 return
         with self.write() as connection:
             if not self._sqlite:

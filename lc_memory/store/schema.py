@@ -168,8 +168,8 @@ STEPS: tuple[Callable[[Connection], None], ...] = (
 """``STEPS[v]`` turns a store of version ``v`` into one of version ``v + 1``."""
 
 
-def stored_version(conn: Connection) -> int:
-    """The schema version of the store; 0 where there is none yet."""
+def stored_version(conn: Connection, name: str = "the store") -> int:
+    """The schema version of the store; 0 where there is none yet. ``name`` is the store's, for the error."""
     if conn.dialect.name == "sqlite":
         exists = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lcm_meta'"
     else:
@@ -178,7 +178,16 @@ def stored_version(conn: Connection) -> int:
     if conn.execute(text(exists)).first() is None:
         return 0
     found = conn.execute(text("SELECT value FROM lcm_meta WHERE name = 'schema'")).scalar()
-    return int(found or 0)
+    try:
+        version = int(found or 0)
+    except ValueError:
+        version = -1
+    if version < 0:
+        raise StoreError(
+            f"{name}: its schema version is {found!r:.40}, which is no version (a whole number from 1 to "
+            f"{len(STEPS)}). Something else wrote to lcm_meta: restore the store from a backup"
+        )
+    return version
 
 
 def migrate(conn: Connection, name: str) -> None:
@@ -186,7 +195,7 @@ def migrate(conn: Connection, name: str) -> None:
 
     The caller sees to it that one process does this at a time. ``name`` is the store's, for the error.
     """
-    version, newest = stored_version(conn), len(STEPS)
+    version, newest = stored_version(conn, name), len(STEPS)
     if version > newest:
         raise StoreError(
             f"{name} was written by a newer lc-memory (its schema is version {version}, this one knows "

@@ -25,6 +25,7 @@ from lc_memory.store import Forgotten, Message, SessionInfo, SessionKey, Snapsho
 from lc_memory.store.backlog import Backlog
 from lc_memory.store.database import Database
 from lc_memory.store.text import check_text, digest, dump_messages, from_column, load_messages, to_column
+from lc_memory.store.undisturbed import undisturbed, undisturbed_calls
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ _ERASE_SESSIONS = text("DELETE FROM lcm_sessions WHERE id IN :sessions").bindpar
 )
 
 
+@undisturbed_calls("transaction", "ledger", "backlog")
 class SqlStore:
     """The :class:`~lc_memory.store.Store` in a SQL database. Made by :func:`lc_memory.store.open_store`."""
 
@@ -176,20 +178,28 @@ class SqlStore:
         return bool(done.rowcount)
 
     def turns(self, key: SessionKey, *, start: int = 1, limit: int | None = None) -> Iterator[Turn]:
-        with self.database.read() as connection:
-            session = connection.execute(_VERSION, _keys(key)).first()
+        session = self._row(key)
         left = limit
         while session is not None and (left is None or left > 0):
             page = _PAGE if left is None else min(_PAGE, left)
-            with self.database.read() as connection:
-                rows = connection.execute(
-                    _PAGE_OF_TURNS, {"session": session.id, "start": start, "page": page}
-                ).all()
+            rows = self._page(session, start, page)
             yield from map(_turn, rows)
             if len(rows) < page:
                 return
             start = rows[-1].seq + 1
             left = None if left is None else left - page
+
+    @undisturbed
+    def _row(self, key: SessionKey) -> int | None:
+        with self.database.read() as connection:
+            row = connection.execute(_VERSION, _keys(key)).first()
+        return None if row is None else int(row.id)
+
+    @undisturbed
+    def _page(self, session: int, start: int, page: int) -> Sequence[Any]:
+        with self.database.read() as connection:
+            bound = {"session": session, "start": start, "page": page}
+            return connection.execute(_PAGE_OF_TURNS, bound).all()
 
     def sessions(self, user_id: str | None = None) -> list[SessionInfo]:
         with self.database.read() as connection:
