@@ -18,7 +18,7 @@ from sqlalchemy import Connection, bindparam, text
 if TYPE_CHECKING:
     from lc_memory.store import SessionKey
 
-_LISTED = text("SELECT id, item FROM lcm_to_vectors ORDER BY id LIMIT :limit")
+_LISTED = text("SELECT id, item FROM lcm_to_vectors WHERE id > :after ORDER BY id LIMIT :limit")
 _LEFT = text("SELECT COUNT(*) FROM lcm_to_vectors")
 _ADD = text("INSERT INTO lcm_to_vectors (item) VALUES (:item)")
 _DONE = text("DELETE FROM lcm_to_vectors WHERE id IN :entries").bindparams(
@@ -48,9 +48,10 @@ def rows_of(items: Iterable[str]) -> tuple[list[int], list[int]]:
     return facts, turns
 
 
-def listed(connection: Connection, limit: int) -> list[tuple[int, str]]:
-    """What the vector index has to look at, first come first: entry of the list and item."""
-    return [(row.id, row.item) for row in connection.execute(_LISTED, {"limit": limit})]
+def listed(connection: Connection, limit: int, *, after: int = 0) -> list[tuple[int, str]]:
+    """What the vector index has to look at, first come first, behind the entry ``after``: entry of the list
+    and item."""
+    return [(row.id, row.item) for row in connection.execute(_LISTED, {"limit": limit, "after": after})]
 
 
 def count_listed(connection: Connection) -> int:
