@@ -147,8 +147,8 @@ def import_(
         str,
         typer.Option(
             metavar="MODE",
-            help="A fact with a phone number or the like in it: refuse it, redact it (keep it without), or off "
-            "(keep it).",
+            help="A fact with a phone number or the like in it: refuse it, redact it (keep it without), or "
+            "off (keep it).",
         ),
     ] = "refuse",
 ) -> None:

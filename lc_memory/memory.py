@@ -227,7 +227,7 @@ class Memory(LongTermCalls):
         stored = self._stored("forget()")
         for name, given in (("user_id", user_id), ("session_id", session_id)):
             if given == "":
-                raise MemoryInputError(f"forget({name}=''): an empty id names nobody; say whose, or leave it out")
+                raise MemoryInputError(f"forget({name}=''): an empty id names nobody; leave it out")
         stored.background.wait()  # a summary under way would come back with what it was made from
         forgotten = stored.store.forget(user_id=user_id, session_id=session_id, wipe=False)
         stored.drop()

@@ -119,7 +119,7 @@ def import_file(
     """
     try:
         if path.exists() and not path.is_file():
-            raise MemoryInputError(f"{path}: cannot be read twice, as an import is; give a file, or - for a pipe")
+            raise MemoryInputError(f"{path}: an import is read twice; give a file, or - for a pipe")
         with path.open("rb") as file:
             listed = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
         if listed:
@@ -155,7 +155,7 @@ def _bad(what: str, path: Path, skip_bad: bool, bad: list[str]) -> None:
 
 
 class _Lines:
-    """The lines of one file, read one after another. What cannot come in is a ValueError without its words."""
+    """The lines of one file, one after another. What cannot come in is a ValueError without its words."""
 
     def __init__(self, privacy: PrivacyMode, given: _Given | None) -> None:
         self._privacy = privacy
@@ -226,9 +226,8 @@ def _let_in(fact: dict[str, Any], privacy: PrivacyMode) -> dict[str, Any]:
     if fact["private"]:
         return fact
     text, found = passed(fact["text"], privacy)
-    quote, quoted = fact["source"].get("quote"), []
-    if isinstance(quote, str):
-        quote, quoted = passed(quote, privacy)
+    said = fact["source"].get("quote")
+    quote, quoted = passed(said, privacy) if isinstance(said, str) else (said, [])
     if text is None or (quoted and quote is None):
         raise ValueError(f"it holds {kinds_in_words(found or quoted)}, which is not kept")
     source = {**fact["source"], "quote": quote} if quoted else fact["source"]

@@ -163,7 +163,7 @@ class VectorIndex:
 
         ``purge``: and leave nothing of them in the files: these are written out and the database is vacuumed
         (a second, and more for a large folder), also where they have left the index before. On a server that
-        is its operator's part: ``chroma vacuum``. ``filling``: another collection that they are to leave, too.
+        is its operator's part: ``chroma vacuum``. ``filling``: another collection that they are to leave.
         """
         if not ids:
             return

@@ -130,7 +130,7 @@ class Ledger:
             "core": int(core),
             **_source(source),
             "noted_at": now,
-            "expires_at": None if expires_at is None else moment("expires_at", expires_at),
+            "expires_at": _maybe("expires_at", expires_at),
             "superseded_by": None,
             "superseded_at": None,
         }
@@ -170,9 +170,9 @@ class Ledger:
             "core": int(fact.core),
             **_source(fact.source),
             "noted_at": moment("noted_at", fact.noted_at),
-            "expires_at": None if fact.expires_at is None else moment("expires_at", fact.expires_at),
+            "expires_at": _maybe("expires_at", fact.expires_at),
             "superseded_by": None if fact.superseded_by is None else to_column(fact.superseded_by),
-            "superseded_at": None if fact.superseded_at is None else moment("superseded_at", fact.superseded_at),
+            "superseded_at": _maybe("superseded_at", fact.superseded_at),
             "times": fact.count,
             "revision": 1,
             "indexed": 0,
@@ -328,6 +328,10 @@ def erase_facts(connection: Connection, user_id: str | None, session_id: str | N
     owners = {row.id: from_column(row.owner) for row in deleted}
     erased_facts(connection, owners)
     return tuple(owners)
+
+
+def _maybe(name: str, value: Any) -> float | None:
+    return None if value is None else moment(name, value)
 
 
 def _normalised(words: str) -> str:

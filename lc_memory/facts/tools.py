@@ -49,7 +49,7 @@ class _Query(BaseModel):
 
 
 class _Known(BaseModel):
-    fact: str = Field(description="The fact to forget: all of its words, as recall_memory gave them, or its id.")
+    fact: str = Field(description="The fact to forget: all its words, as recall_memory gave them, or its id.")
 
 
 class _MemoryTool(BaseTool):

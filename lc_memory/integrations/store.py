@@ -1,9 +1,10 @@
 """The facts as a LangGraph store: ``create_agent(…, store=FactStore(memory))``.
 
 A namespace is whose facts they are: ``("user", user_id)`` or ``("session", session_id)``, as
-:func:`namespace_of` writes it; one that is written in another way is refused. A value is a dict; its ``text`` (or ``content``) is the fact, and where it has
-neither, the dict as JSON is. ``kind``, ``subject``, ``private`` and ``core`` in it mean what they mean in
-the memory, so what is put here gets into prompts like any fact, and what was learnt elsewhere is found here.
+:func:`namespace_of` writes it; one that is written in another way is refused. A value is a dict; its
+``text`` (or ``content``) is the fact, and where it has neither, the dict as JSON is. ``kind``, ``subject``,
+``private`` and ``core`` in it mean what they mean in the memory, so what is put here gets into prompts like
+any fact, and what was learnt elsewhere is found here.
 """
 
 from __future__ import annotations

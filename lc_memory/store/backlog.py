@@ -130,6 +130,8 @@ def _stored_turn(row: Any) -> StoredTurn:
         key=SessionKey(
             from_column(row.session_id), None if row.user_id is None else from_column(row.user_id)
         ),
-        turn=Turn(row.seq, load_messages(row.messages), from_moment(row.created_at), from_column(row.turn_id)),
+        turn=Turn(
+            row.seq, load_messages(row.messages), from_moment(row.created_at), from_column(row.turn_id)
+        ),
         session_row=row.session,
     )

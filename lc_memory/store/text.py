@@ -64,8 +64,8 @@ LATEST = 253_370_764_800.0
 
 
 def moment(name: str, value: Any) -> float:
-    """``value``, Unix seconds of 1970 to 9998. Raises :class:`MemoryInputError` for anything else: a time that
-    no calendar has would stop whoever reads it later."""
+    """``value``, Unix seconds of 1970 to 9998. Raises :class:`MemoryInputError` for anything else: a time
+    that no calendar has would stop whoever reads it later."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LATEST:
         return float(value)
     huge = isinstance(value, int) and value.bit_length() > 200  # Python refuses to write these out
