@@ -169,9 +169,11 @@ class ServiceChatModel(ChatOpenAI):
             url = without_login(self.openai_api_base or str(self.root_client.base_url))
             said = str(error)
             if url not in said:
-                cause = error.__cause__
-                why = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else ""
-                told = f"{said.rstrip('.')}{f' ({why})' if why else ''}: {url}. {_what_to_do(error)}"
+                first: BaseException = error
+                while first.__cause__ is not None:
+                    first = first.__cause__
+                why = "" if first is error else f" ({type(first).__name__}: {first})"
+                told = f"{said.rstrip('.')}{why}: {url}. {_what_to_do(error)}"
                 error.args = (told, *error.args[1:])
                 if isinstance(error, openai.APIError):
                     error.message = told
