@@ -76,20 +76,12 @@ BAD: dict[str, Any] = {
     "a role that is a list": said(role=["user"]),
     "a content that is a number": said(5),
     "tool calls that are text": said(tool_calls="rm -rf"),
-    "a message that is text": turn("t2", messages=["hello"]),
-    "messages that are empty": turn("t2", messages=[]),
     "a number in a message that is infinite": said("x", score=float("inf")),
     "a number in a message that is none": said("x", score=float("nan")),
     "a turn at an infinite time": turn("t2", created_at=float("inf")),
     "a turn before 1970": turn("t2", created_at=-5),
-    "a turn at a time that is a flag": turn("t2", created_at=True),
     "a turn at 10^400": json.dumps(turn("t2", created_at=0)).replace('"created_at": 0', f'"created_at": {10**400}').encode(),
-    "a number of 6,000 digits": json.dumps(turn("t2", created_at=0)).replace('"created_at": 0', f'"created_at": {"9" * 6000}').encode(),
     "a turn in milliseconds": turn("t2", created_at=1_700_000_000_000),
-    "a turn without a time": {k: v for k, v in turn("t2").items() if k != "created_at"},
-    "a session id that is a number": turn("t2", session_id=5),
-    "a user id that is a list": turn("t2", user_id=["alice"]),
-    "a turn id that is nothing": turn(turn_id=None),
     "a turn with an unknown field": turn("t2", mood="fine"),
     "a turn that stands there twice": turn("t1"),
     "a fact noted at an infinite time": fact(noted_at=float("inf")),
@@ -99,9 +91,6 @@ BAD: dict[str, Any] = {
     "a fact superseded before 1970": fact(superseded_at=-1.0),
     "a fact said minus three times": fact(count=-3),
     "a fact said 10^400 times": json.dumps(fact(count=0)).replace('"count": 0', f'"count": {10**400}').encode(),
-    "a fact said true times": fact(count=True),
-    "a fact that is private by number": fact(private=1),
-    "a fact without words": fact(text=" \t "),
     "a fact of nobody": fact(owner="alice"),
     "a fact whose source is infinite": fact(source={"created_at": float("inf")}),
     "a fact with an unknown field": fact(colour="red"),
@@ -110,14 +99,27 @@ BAD: dict[str, Any] = {
     "a fact whose quote holds a phone number": fact(source={"quote": f"call {PHONE}"}),
     "a session that covers minus one": session("s2", covers=-1),
     "a session that covers 10^400": json.dumps(session("s2")).replace('"covers": 0', f'"covers": {10**400}').encode(),
-    "a session noted by a flag": session("s2", noted=False),
-    "a summary that is a list": session("s2", summary=["a"]),
     "a session that stands there twice": session(),
     "a header of version minus one": header(version=-1),
     "nesting of 100,000": nested(100_000),
     "nesting of 900": nested(900),
-    "a list": [1, 2],
     "a type that is a list": {"type": ["turn"]},
+}
+BAD_BEFORE: dict[str, Any] = {
+    "a message that is text": turn("t2", messages=["hello"]),
+    "messages that are empty": turn("t2", messages=[]),
+    "a turn at a time that is a flag": turn("t2", created_at=True),
+    "a number of 6,000 digits": json.dumps(turn("t2", created_at=0)).replace('"created_at": 0', f'"created_at": {"9" * 6000}').encode(),
+    "a turn without a time": {k: v for k, v in turn("t2").items() if k != "created_at"},
+    "a session id that is a number": turn("t2", session_id=5),
+    "a user id that is a list": turn("t2", user_id=["alice"]),
+    "a turn id that is nothing": turn(turn_id=None),
+    "a fact said true times": fact(count=True),
+    "a fact that is private by number": fact(private=1),
+    "a fact without words": fact(text=" \t "),
+    "a session noted by a flag": session("s2", noted=False),
+    "a summary that is a list": session("s2", summary=["a"]),
+    "a list": [1, 2],
     "half a surrogate as raw bytes": b'{"type": "turn", "session_id": "\xed\xa0\x80"}',
     "bytes that are no text": b"\xff\xfe\x00",
     "a line that breaks off": b'{"type": "turn", "session_id": "s',
@@ -126,6 +128,15 @@ BAD: dict[str, Any] = {
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 def test_a_bad_line_is_one_error_with_its_number_and_nothing_is_written(bad: Any, store: Store, tmp_path: Path) -> None:
+    _is_refused(bad, store, tmp_path)
+
+
+@pytest.mark.parametrize("bad", BAD_BEFORE.values(), ids=BAD_BEFORE.keys())
+def test_guard_lines_that_were_refused_before_are_refused_still(bad: Any, store: Store, tmp_path: Path) -> None:
+    _is_refused(bad, store, tmp_path)
+
+
+def _is_refused(bad: Any, store: Store, tmp_path: Path) -> None:
     path = write(tmp_path / "in.jsonl", header(), session(), turn(), fact("f0"), bad, turn("t9"))
     with pytest.raises(MemoryInputError, match=r"line 5: ") as refused:
         import_file(store, path)
@@ -298,11 +309,13 @@ STRANGE: dict[str, dict[str, Any]] = {
     "noted without end": {"noted_at": float("inf")},
     "noted in the year 130,000": {"noted_at": 4.04e12},
     "noted long before Christ": {"noted_at": -1e15},
-    "expires without end": {"expires_at": float("inf")},
     "superseded in no year": {"superseded_at": 1e300, "superseded_by": "x"},
     "a source with times that are none": {"source": json.dumps({"created_at": "yesterday", "put": {"text": "x"}})},
     "a source with a time without end": {"source": json.dumps({"created_at": 1e300, "put": {"text": "x"}})},
     "a kind of control characters": {"kind": "\x1b[2J\n\x07"},
+}
+STRANGE_BEFORE: dict[str, dict[str, Any]] = {
+    "expires without end": {"expires_at": float("inf")},
     "an empty kind": {"kind": ""},
     "half an emoji in it": {"text": "\x1aI have \x1ad83d"},
 }
@@ -330,6 +343,17 @@ def fact_store(memory: Memory) -> Any:
 def test_a_fact_that_is_there_never_ends_its_readers(
     strange: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    _is_read(strange, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("strange", STRANGE_BEFORE.values(), ids=STRANGE_BEFORE.keys())
+def test_guard_facts_that_could_be_read_before_can_be_read_still(
+    strange: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _is_read(strange, tmp_path, capsys)
+
+
+def _is_read(strange: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import sqlite3
 
     store = open_store(tmp_path)
