@@ -127,19 +127,20 @@ NO_ADDRESS = [
 def test_what_is_no_address_is_said_so_and_is_no_missing_key(
     value: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("MODEL", "m")
+    if place.isupper() and not place.endswith("="):
+        monkeypatch.setenv(place, value)
+    if place == "config.json":
+        (tmp_path / "config.json").write_text(json.dumps({"providers": {"x": {"base_url": value, "model": "m"}}}))
+    make: dict[str, Any] = {
+        "base_url=": lambda: chat_model("deepseek", base_url=value),
+        "config.json": lambda: chat_model("x"),
+        "OPENAI_BASE_URL": lambda: embeddings("openai"),
+        "BASE_URL": lambda: chat_model("generic"),
+        "DEEPSEEK_BASE_URL": lambda: chat_model("deepseek"),
+    }
     with pytest.raises(MemoryInputError) as refused:
-        if place == "base_url=":
-            chat_model("deepseek", base_url=value)
-        elif place == "config.json":
-            (tmp_path / "config.json").write_text(json.dumps({"providers": {"x": {"base_url": value, "model": "m"}}}))
-            chat_model("x")
-        elif place == "OPENAI_BASE_URL":
-            monkeypatch.setenv(place, value)
-            embeddings("openai")
-        else:
-            monkeypatch.setenv(place, value)
-            monkeypatch.setenv("MODEL", "m")
-            chat_model("generic" if place == "BASE_URL" else "deepseek")
+        make[place]()
     assert not isinstance(refused.value, MissingKeyError)
     assert value in str(refused.value)
     assert place.rstrip("=").removesuffix(".json") in str(refused.value)
