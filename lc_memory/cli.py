@@ -302,8 +302,9 @@ def _print_history(messages: Sequence[Any]) -> None:
 
 
 def _clean(text: str) -> str:
-    """Without control characters: what a model says must not be able to steer the terminal."""
-    return _CONTROL.sub("", text)
+    """Without control characters: what a model says must not be able to steer the terminal. Nor half of an
+    emoji, which no output takes."""
+    return _CONTROL.sub("", text).encode("utf-8", "replace").decode()
 
 
 def _in_one_line(error: BaseException) -> str:

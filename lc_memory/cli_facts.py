@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,6 +62,8 @@ def _owner(user: str | None, session: str | None) -> str | None:
 
     if user is not None and session is not None:
         raise MemoryInputError("--user or --session, not both: a user's facts are not a session's")
+    if "" in (user, session):
+        raise MemoryInputError("an empty id names nobody")
     if user is not None:
         return SessionKey("", user).owner
     return None if session is None else SessionKey(session).owner
@@ -83,9 +84,9 @@ def export_(
 
     if notes and user is None:
         raise MemoryInputError("--notes writes what is known of one user: say whose, with --user ID")
+    owner = _owner(user, None) or ""
     with _store(memory) as store:
         if notes:
-            owner = _owner(user, None) or ""
             lines: Iterator[str] = iter(
                 [json.dumps(export_notes(store, owner), ensure_ascii=False, indent=2)]
             )
@@ -131,7 +132,10 @@ def import_(
     memory: Where = None,
     user: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Whose notes they are, in a fan_memory.json or a Chroma folder."),
+        typer.Option(
+            metavar="ID",
+            help="Whose all of it becomes, whoever's it was. A fan_memory.json or a Chroma folder needs it.",
+        ),
     ] = None,
     chroma: Annotated[
         Path | None,
@@ -139,16 +143,29 @@ def import_(
     ] = None,
     collection: Annotated[str, typer.Option(metavar="NAME", help="The collection in it.")] = "long_term",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and name them.")] = False,
+    privacy: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="A fact with a phone number or the like in it: refuse it, redact it (keep it without), or "
+            "off (keep it).",
+        ),
+    ] = "refuse",
 ) -> None:
     """Bring an export back, or a list of notes in, or the facts of a dict-based memory (mem_store), with
     ids, private flags and times; its folder stays as it is. What is there already stays, too."""
+    from .facts.privacy import checked_mode
+
+    mode = checked_mode(privacy)
     if (file is None) == (chroma is None):
         raise MemoryInputError("import takes a FILE, or --chroma FOLDER for the facts of a dict-based memory")
     if file is None:
         from .cli_store import import_old
 
-        import_old(memory, user, chroma, collection)
+        import_old(memory, user, chroma, collection, mode, skip_bad)
         return
+    from .cli import _clean
+    from .cli_store import index_now
     from .portable import import_file
 
     with tempfile.TemporaryDirectory(prefix="lc-memory-") as folder:
@@ -157,11 +174,13 @@ def import_(
             path = Path(folder) / "standard input"
             path.write_bytes(sys.stdin.buffer.read())
         with _store(memory, made=True) as store:
-            done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad)
+            done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad, privacy=mode)
     for bad in done.bad:
         err.print(f"skipped {bad}", style="yellow")
     known = f", {done.known} were there already" if done.known else ""
-    out.print(f"{done.sessions} sessions, {done.turns} turns, {done.facts} facts{known}")
+    was = "".join(f"; {count} of {owner} are {user}'s now" for owner, count in done.was.items())
+    out.print(_clean(f"{done.sessions} sessions, {done.turns} turns, {done.facts} facts{known}{was}"))
+    index_now(memory)
 
 
 @facts.command("list")
@@ -195,9 +214,11 @@ def list_(
 @facts.command("prune")
 def prune(memory: Where = None) -> None:
     """Erase the facts that have expired, from the files too."""
-    with _store(memory) as store:
-        gone = store.ledger().prune()
-        wiped = not gone or store.wipe()
+    from .cli_store import _opened
+
+    with _opened(memory, "local", None) as opened:
+        gone = opened._stored("prune").store.ledger().prune()
+        wiped = not gone or opened._wipe()
     out.print(f"{len(gone)} facts had expired and are erased")
     if not wiped:
         err.print(
@@ -207,8 +228,8 @@ def prune(memory: Where = None) -> None:
 
 def _shown(fact: Fact, expired: bool) -> str:
     from .cli import _clean
+    from .facts.texts import day
 
-    day = datetime.fromtimestamp(fact.noted_at).date().isoformat()
     kind = "" if fact.kind is None else fact.kind if fact.subject is None else f"{fact.kind} ({fact.subject})"
     marks = [
         *(["core"] if fact.core else []),
@@ -217,6 +238,7 @@ def _shown(fact: Fact, expired: bool) -> str:
         *(["expired"] if expired else []),
     ]
     if fact.superseded_at is not None:
-        marks.append(f"until {datetime.fromtimestamp(fact.superseded_at).date().isoformat()}")
+        marks.append(f"until {day(fact.superseded_at)}")
     about = f"  [{', '.join(marks)}]" if marks else ""
-    return _clean(f"{day}  {fact.owner}  {kind or '-'}: {' '.join(fact.text.split())}{about}")
+    owner, kind, words = (" ".join(_clean(part).split()) for part in (fact.owner, kind, fact.text))
+    return f"{day(fact.noted_at)}  {owner}  {kind or '-'}: {words}{about}"

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .errors import MemoryInputError
+from .errors import FactIndexError, MemoryInputError
+
+if TYPE_CHECKING:
+    from .facts.privacy import PrivacyMode
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+err = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
 
 Where = Annotated[
     str | None,
@@ -28,9 +33,17 @@ Server = Annotated[
 ]
 
 
-def import_old(memory: str | None, user: str | None, chroma: Path | None, collection: str) -> None:
+def import_old(
+    memory: str | None,
+    user: str | None,
+    chroma: Path | None,
+    collection: str,
+    privacy: PrivacyMode,
+    skip_bad: bool,
+) -> None:
     """``lc-memory import --chroma``: into the ledger, and then into the index. Stopped, it goes on where it
     was when it is called again."""
+    from .cli import _clean
     from .facts.importing import import_chroma
     from .store import SessionKey
 
@@ -42,14 +55,49 @@ def import_old(memory: str | None, user: str | None, chroma: Path | None, collec
         owner = SessionKey("", user).owner
         with _bar("reading") as tell:
             done = import_chroma(
-                opened._sql_store("import")(), owner, chroma or Path(), collection, progress=tell
-            )
+                opened._sql_store("import")(), owner, chroma or Path(), collection, progress=tell,
+                privacy=privacy, skip_bad=skip_bad,
+            )  # fmt: skip
         with _bar("indexing") as tell:
             opened._long("import").catch_up(progress=tell)
+    for bad in done.bad:
+        err.print(_clean(f"skipped {bad}"), style="yellow")
     out.print(
         f"{done.added} facts taken over, {done.known} were there already"
         + (f", {done.empty} without text left out" if done.empty else "")
     )
+
+
+def index_now(memory: str | None) -> None:
+    """After an import: what came in can be recalled. Where that cannot be done now, it is when the memory is
+    used next."""
+    with _opened(memory, "local", None) as opened, _bar("indexing") as tell:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # told below
+                opened._long("import").catch_up(progress=tell)
+        except FactIndexError as error:
+            err.print(f"not indexed yet, which is done when the memory is used next: {error}", style="yellow")
+
+
+@app.command()
+def forget(
+    memory: Where = None,
+    user: Annotated[str | None, typer.Option(metavar="ID", help="All of this user.")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="This session, whoever's; with --user, that user's.")
+    ] = None,
+) -> None:
+    """Erase turns, summaries and facts, from the files too. Says what was erased, or that nothing was there.
+    Exit code 1 where bytes of it had to stay in the files."""
+    if user is None and session is None:
+        raise MemoryInputError("say what to forget: --user ID, --session ID, or both")
+    with _opened(memory, "local", None) as opened:
+        gone = opened.forget(user_id=user, session_id=session)
+    out.print(str(gone))
+    if not gone.wiped:
+        err.print("bytes of it stay in the files; end other programs that use the memory and call this again")
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from . import checks
-from .errors import MemoryInputError
+from .errors import MemoryInputError, StoreError
 from .facts.privacy import PrivacyMode, kinds_in_words, passed
 from .imports import import_all
 from .sessions import DEFAULT_SESSION, named
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .facts.chroma_base import ChromaHome
     from .facts.for_user import UserFacts
     from .facts.health import Health
+    from .facts.keeping import Keeping
     from .facts.kinds import Kinds
     from .facts.longterm import LongTerm, Source
     from .facts.writer import NoteWriter
@@ -28,10 +30,15 @@ if TYPE_CHECKING:
     from .store.sql import SqlStore
 
 
+log = logging.getLogger("lc_memory")
+
+
 class LongTermCalls:
     """For :class:`~lc_memory.Memory`, where it was opened on a store."""
 
     _longterm: LongTerm | None = None
+    _indexes: Keeping
+    """What keeps the indexes of the store, also where nothing is recalled from them."""
 
     def remember(
         self,
@@ -105,7 +112,8 @@ class LongTermCalls:
 
         owner = named(session_id, user_id).owner
         stored = self._stored("facts_for()")
-        return UserFacts(owner, self._sql_store("facts_for()"), self._long("facts_for()"), stored.privacy)
+        longterm = self._long("facts_for()")
+        return UserFacts(owner, self._sql_store("facts_for()"), longterm, stored.privacy, self._wipe)
 
     def health(self) -> Health:
         """How the long-term memory is, and what to do where something is wrong. ``print`` it."""
@@ -116,6 +124,19 @@ class LongTermCalls:
         the place of the old one, which serves until then. Stopped, it goes on where it was. Returns how
         many memories it holds; ``progress`` is called with how many are done, and of how many."""
         return self._long("reindex()").reindex(progress=progress)
+
+    def _wipe(self) -> bool:
+        """After an erasure: nothing of it stays in any file, of the store, of the vectors, or of what was set
+        aside. False, and a warning, where something does."""
+        gone = self._indexes.forgotten()
+        try:
+            wiped = self._stored("an erasure").store.wipe()
+            why = "" if wiped else "another program reads the store"
+        except StoreError as error:  # the erasure is done, and whoever asked for it needs to know
+            wiped, why = False, str(error)
+        if not wiped:
+            log.warning("erased, but not yet from the files, until the next erasure: %s", why)
+        return wiped and gone
 
     def _long(self, what: str) -> LongTerm:
         self._stored(what)
@@ -157,6 +178,19 @@ def long_term(
     import_all(getattr(made, "needs", ()))
     vectors = Vectors(lambda: store().database, _home(where, chroma), made)
     return LongTerm(store, vectors, stored.background, sources=cast(Any, sources), k=k)
+
+
+def index_left_behind(where: str | os.PathLike[str], stored: StoredSessions, chroma: Any) -> Keeping:
+    """For a memory that recalls nothing: what was erased leaves the index that it was once opened with."""
+    from .facts.keeping import Keeping
+    from .facts.vectors import Vectors
+    from .models.embeddings import embeddings
+
+    def store() -> SqlStore:
+        return cast("SqlStore", stored.store)
+
+    vectors = Vectors(lambda: store().database, _home(where, chroma), embeddings("local"))
+    return Keeping(store, vectors, stored.background, ())
 
 
 def note_writer(

@@ -27,7 +27,7 @@ from .explain import Explanation
 from .facts.core import CoreFacts
 from .facts.privacy import PrivacyMode, checked_mode
 from .imports import import_for
-from .longterm import LongTermCalls, long_term, note_writer
+from .longterm import LongTermCalls, index_left_behind, long_term, note_writer
 from .managers import ManagerPerSession, OneManager
 from .messages import Message
 from .session import Session
@@ -181,6 +181,7 @@ class Memory(LongTermCalls):
         memory = cls.__new__(cls)
         stored = StoredSessions(lambda: open_store(where), settings, cached_sessions)
         memory._longterm = long_term(where, stored, recall, recall_k, embedding, chroma)
+        memory._indexes = memory._longterm or index_left_behind(where, stored, chroma)
         stored.recall = memory._longterm
         stored.notes = note_writer(stored, memory._longterm, notes, notes_every, kinds, privacy)
         memory._setup(stored, question_key, history_key, session_wait)
@@ -218,32 +219,32 @@ class Memory(LongTermCalls):
     def core(self, user_id: str | None = None, *, session_id: str = DEFAULT_SESSION) -> CoreFacts:
         """The facts that stand in every prompt of this user (or, with no user, of this session)."""
         stored = self._stored("core()")
-        return CoreFacts(lambda: stored.store.ledger(), named(session_id, user_id).owner)
+        return CoreFacts(lambda: stored.store.ledger(), named(session_id, user_id).owner, self._wipe)
 
     def forget(self, *, user_id: str | None = None, session_id: str | None = None) -> Forgotten:
         """Erase turns, summaries and facts everywhere, from the files too.
 
         ``user_id`` alone: all of that user. ``session_id`` alone: every session of that name, whoever's.
-        Both: that session, and what was learnt of the user in it. What was begun in the background before
-        this call is waited for, and what is begun meanwhile brings nothing back. A turn whose answer is still
+        Both: that session, and what was learnt of the user in it. What was erased is in the result, whose
+        ``nothing`` is True where nobody of that name was known. What was begun in the background before this
+        call is waited for, and what is begun meanwhile brings nothing back. A turn whose answer is still
         under way is saved when it ends: end it first, or call this again.
         """
         stored = self._stored("forget()")
+        for name, given in (("user_id", user_id), ("session_id", session_id)):
+            if given == "":
+                raise MemoryInputError(f"forget({name}=''): an empty id names nobody; leave it out")
         stored.background.wait()
-        forgotten = stored.store.forget(user_id=user_id, session_id=session_id)
+        forgotten = stored.store.forget(user_id=user_id, session_id=session_id, wipe=False)
         stored.drop()
-        if self._longterm is not None:
-            self._longterm.forgotten()
-        return forgotten
+        return replace(forgotten, wiped=self._wipe())
 
     def _clear(self, key: SessionKey) -> Forgotten:
         stored = self._stored("clear()")
         stored.background.wait()
         forgotten = stored.store.clear(key)
         stored.drop()
-        if self._longterm is not None:
-            self._longterm.forgotten()
-        return replace(forgotten, wiped=stored.store.wipe())
+        return replace(forgotten, wiped=self._wipe())
 
     def _stored(self, what: str) -> StoredSessions:
         if not isinstance(self._sessions, StoredSessions):

@@ -55,7 +55,8 @@ class ChromaHome:
         return None
 
     def purge(self) -> None:
-        """Leave no byte of deleted entries in the database. Called while it is closed."""
+        """Leave no byte of deleted entries in the files, nor of what was set aside. Called while it is
+        closed."""
 
     def close(self) -> None:
         pass

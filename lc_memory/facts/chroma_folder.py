@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import sqlite3
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
 
 _DATABASE = "chroma.sqlite3"
+_ASIDE = ".broken-"
 _ROOM = 64 * 2**20  # bytes that have to be free for an embedded Chroma to be written to
 
 
@@ -106,7 +108,7 @@ class FolderHome(ChromaHome):
         try:
             if not self.folder.exists():
                 return None
-            aside = self.folder.with_name(f"{self.folder.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}")
+            aside = self.folder.with_name(f"{self.folder.name}{_ASIDE}{time.strftime('%Y%m%d-%H%M%S')}")
             while aside.exists():
                 aside = aside.with_name(aside.name + "x")
             os.rename(self.folder, aside)
@@ -117,6 +119,8 @@ class FolderHome(ChromaHome):
     def purge(self) -> None:
         self._lock.acquire()
         try:
+            for aside in self.folder.parent.glob(f"{glob.escape(self.folder.name)}{_ASIDE}*"):
+                shutil.rmtree(aside)
             database = sqlite3.connect(self.folder / _DATABASE, timeout=30, isolation_level=None)
             try:
                 # Deleted texts stay in the full-text table's segments until these are written as one.
@@ -124,10 +128,14 @@ class FolderHome(ChromaHome):
                     "INSERT INTO embedding_fulltext_search (embedding_fulltext_search) VALUES ('optimize')"
                 )
                 database.execute("VACUUM")
+                used = {name for (name,) in database.execute("SELECT id FROM segments")}
             finally:
                 database.close()
             for header in self.folder.glob("*/header.bin"):
-                _blank_unused(header)
+                if header.parent.name in used:
+                    _blank_unused(header)
+                else:  # of a collection that was deleted: Chroma leaves its vectors there
+                    shutil.rmtree(header.parent)
         except (sqlite3.Error, OSError) as error:
             raise FactIndexError(f"{self.name} could not be purged: {error}. Run: chroma vacuum") from error
         finally:

@@ -83,12 +83,12 @@ class Checked(Embeddings):
 
 _META_GET = text("SELECT value FROM lcm_meta WHERE name = :name")
 _META_PUT = text("INSERT INTO lcm_meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO ")
-ACTIVE, NEXT = "index", "index_next"
+ACTIVE, NEXT, LAST = "index", "index_next", "index_last"
 
 
 def recorded(database: Database, name: str = ACTIVE) -> Collected | None:
-    """The collection that is in use (or, NEXT, the one that a reindex is filling). A note that cannot be read
-    is none: the index is then built anew."""
+    """The collection that is in use (or, NEXT, the one that a reindex is filling; LAST, the one that was in
+    use before and is still to be deleted). A note that cannot be read is none: the index is then built anew."""
     with database.read() as connection:
         value = connection.execute(_META_GET, {"name": name}).scalar()
     return None if value is None else _read(value)
@@ -117,14 +117,15 @@ def record(database: Database, about: Collected, name: str = ACTIVE) -> Collecte
 def switch(database: Database) -> None:
     """The collection that was being filled takes the place of the one in use, for all processes."""
     with database.write() as connection:
-        connection.execute(text("DELETE FROM lcm_meta WHERE name = 'index'"))
+        connection.execute(text("DELETE FROM lcm_meta WHERE name = 'index_last'"))
+        connection.execute(text("UPDATE lcm_meta SET name = 'index_last' WHERE name = 'index'"))
         connection.execute(text("UPDATE lcm_meta SET name = 'index' WHERE name = 'index_next'"))
 
 
-def abandon(database: Database) -> None:
-    """The collection that was being filled is not wanted any more."""
+def abandon(database: Database, name: str = NEXT) -> None:
+    """The collection that was being filled (or the LAST one) is not wanted any more, and is gone."""
     with database.write() as connection:
-        connection.execute(text("DELETE FROM lcm_meta WHERE name = 'index_next'"))
+        connection.execute(text("DELETE FROM lcm_meta WHERE name = :name"), {"name": name})
 
 
 def collected(embedding: Embeddings, space: str) -> Collected:

@@ -18,6 +18,7 @@ from sqlalchemy import bindparam, text
 from lc_memory.errors import FactIndexError
 from lc_memory.facts import Fact, items
 from lc_memory.facts.attempts import Attempts
+from lc_memory.facts.collected import LAST, NEXT, abandon, recorded
 from lc_memory.facts.gate import Gate
 from lc_memory.facts.index import BATCH, Item, VectorIndex
 from lc_memory.facts.lexical import LexicalItem
@@ -73,8 +74,8 @@ class Follower:
             if not wait or self._stopping():
                 return
 
-    def turns(self) -> None:
-        """Index the turns that are pending."""
+    def turns(self, *, wait: bool = True) -> None:
+        """Index the turns that are pending; some of them, where ``wait`` is False."""
         backlog = self._store.backlog()
         newest = backlog.newest()
         while not self._stopping():
@@ -85,6 +86,8 @@ class Follower:
                 self._attempts.made(
                     turns, _turn_known_as, self._index_turns, lambda turn: backlog.advance("index", [turn])
                 )
+            if not wait:
+                return
 
     def settled(self) -> None:
         """Wait until what was read before this call is written: what is erased before it cannot come back
@@ -174,6 +177,39 @@ class Follower:
             if self._stopping():
                 return
 
+    def erased(self) -> None:
+        """Of the list do what concerns erased memories: they leave the vectors and their files, whatever
+        embedding these are of. FactIndexError where they cannot."""
+        gone: dict[int, str] = {}
+        after = 0
+        while True:
+            with self._store.database.read() as connection:
+                entries = items.listed(connection, BATCH, after=after)
+            if not entries:
+                break
+            after = entries[-1][0]
+            facts, turns = items.rows_of(item for _, item in entries)
+            there = {items.fact_item(row) for row in self._store.ledger().by_row(facts)}
+            there |= {items.turn_item(row) for row in self._store.backlog().by_row(turns)}
+            gone |= {entry: item for entry, item in entries if item not in there}
+        if gone:
+            self._purge(list(dict.fromkeys(gone.values())))
+            with self._store.database.write() as connection:
+                items.take_off_list(connection, list(gone))
+
+    def _purge(self, ids: Sequence[str]) -> None:
+        database = self._store.database
+        old, filling = recorded(database, LAST), recorded(database, NEXT)
+
+        def purge(index: VectorIndex) -> None:
+            if old is not None:
+                index.drop(old.collection)
+            index.remove(ids, purge=True, filling=filling)
+
+        self._vectors.erase(purge)
+        if old is not None:
+            abandon(database, LAST)
+
     def _renew(self, ids: Sequence[str], *, anyway: bool = False) -> None:
         there = self._wanted(ids)
         history, _ = items.rows_of(i for i in ids if i not in there)
@@ -183,9 +219,10 @@ class Follower:
         def renew(index: VectorIndex) -> None:
             index.put(list(there.values()))
             index.remove(sorted(retired))
-            index.remove(erased, purge=True)
 
         self._vectors.use(renew, anyway=anyway)
+        if erased:
+            self._purge(erased)
 
     def _wanted(self, ids: Iterable[str]) -> dict[str, Item]:
         """Of these items those that the vector index should have, as they are now."""

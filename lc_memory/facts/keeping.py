@@ -83,21 +83,23 @@ class Keeping:
             self._schedule()
 
     @undisturbed
-    def forgotten(self) -> None:
-        """Memories were erased: their vectors go too, from the files as well, before this returns. Where
-        the index cannot be reached they go when it is back, and a warning says so."""
+    def forgotten(self) -> bool:
+        """Memories were erased: their vectors go too, from the files as well, before this returns. False
+        where the index cannot be reached: they go when it is back, and a warning says so."""
         indexable.cache_clear()  # nor do their words stay in this process
         if recorded(self._open().database) is None:
-            return
+            return True
         try:
             self._indexer().settled()
-            self._indexer().listed(anyway=True)
+            self._indexer().erased()
         except FactIndexError as error:
             warnings.warn(
                 f"what was forgotten is still in the vector index, and leaves it when that is back ({error})",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
+            return False
+        return True
 
     def follow(self) -> None:
         """Have done what is left to do, in the background."""
@@ -130,15 +132,20 @@ class Keeping:
     def catch_up(self, *, progress: Progress | None = None) -> None:
         """Index now what is still to be indexed. Raises what is in the way."""
         store, follower = self._open(), self._indexer()
-        total = left = store.ledger().count_unindexed()
+
+        def left() -> int:
+            return store.ledger().count_unindexed() + store.backlog().counts("index")[1]
+
+        still = total = left()
         while True:
-            before = left
+            before = still
             follower.facts(wait=False)
+            follower.turns(wait=False)
             follower.listed(anyway=True)
-            left = store.ledger().count_unindexed()
+            still = left()
             if progress is not None:
-                progress(max(0, total - left), total)
-            if not left or left >= before:  # others note facts as fast: these are theirs
+                progress(max(0, total - still), total)
+            if not still or still >= before or self._closing:  # others save as fast: these are theirs
                 return
 
     def _check(self) -> None:
@@ -210,6 +217,11 @@ class Keeping:
         if drift:
             notes.append(
                 "the index differs from the store; it is mended in the background, or now: lc-memory reindex"
+            )
+        if unindexed and self._vectors.outage is None:
+            notes.append(
+                f"{unindexed} memories are still to be indexed: that goes on whenever the memory is used, or "
+                "now: lc-memory reindex"
             )
         about = recorded(store.database)
         return Health(

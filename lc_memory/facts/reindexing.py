@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from langchain_core.embeddings import Embeddings
 
 from lc_memory.facts.chroma_base import ChromaHome
-from lc_memory.facts.collected import NEXT, Collected, abandon, collected, record, recorded, switch
+from lc_memory.facts.collected import LAST, NEXT, Collected, abandon, collected, record, recorded, switch
 from lc_memory.facts.following import Follower
 from lc_memory.facts.index import VectorIndex
 from lc_memory.facts.mending import Progress, mend
@@ -49,6 +49,7 @@ def reindex(
         mend(store, follower, index, sources)  # what came between the last round and the switch
         if old is not None:
             index.drop(old.collection)
+            abandon(store.database, LAST)
         return index.count()
     finally:
         index.close()

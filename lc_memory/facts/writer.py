@@ -9,9 +9,12 @@ twice.
 A failure never reaches the conversation. The turns stay where they are and are tried again 1, 3, 7 … 31
 turns on. When they are a week old, or after three answers that could not be read and refusals of the request
 itself, which lie with the turns and not with the service, they are read one by one, and the one that fails
-again is given up: no turn costs the others their notes. What a process left behind
-that ended without closing is taken up by the first one that saves a turn later on, up to a week back. Turns
-from before notes were switched on, and imported ones, are read when their session goes on.
+again is given up: no turn costs the others their notes.
+
+Notes are made for those who asked for them: of the sessions that are saved here, and of nobody else's. What
+a process left behind that ended without closing is taken up by the first one that saves a turn of that user
+later on, up to a week back; where no user is named, when the session itself goes on. So are turns from before
+notes were switched on, and imported ones.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ _REFUSED = (400, 413, 422)  # HTTP: the request is at fault, and will be the nex
 _GIVEN_UP = 7 * 86400.0  # seconds: older turns are not tried again after a failure
 _LEFT_BEHIND = 600.0  # seconds after which nobody else is taken to be about to read a turn
 _REPORTS = 256
+_USERS = 10_000  # whose sessions are remembered to have been looked at
 
 
 class Submits(Protocol):
@@ -83,20 +87,25 @@ class NoteWriter:
         self._given_up: dict[SessionKey, int] = {}  # turns
         self._alone: dict[SessionKey, int] = {}  # up to which turn they are read one by one
         self._reports: OrderedDict[SessionKey, MemoryNotes] = OrderedDict()
-        self._looked_back = False
+        self._looked_back: set[str] = set()  # users
         self._drops = 0
 
     def saved(self, key: SessionKey) -> None:
         """A turn of ``key`` was saved. Returns at once and raises nothing."""
         with self._guard:
             self._waiting[key] = self._waiting.get(key, 0) + 1
-            look_back, self._looked_back = not self._looked_back, True
+            user_id = key.user_id
+            look_back = user_id is not None and user_id not in self._looked_back
+            if look_back and user_id is not None:
+                if len(self._looked_back) >= _USERS:
+                    self._looked_back.clear()
+                self._looked_back.add(user_id)
             skipped = self._skip.get(key, 0)
             if skipped:
                 self._skip[key] = skipped - 1
             due = not skipped and self._waiting[key] >= self._every
         if look_back:
-            self._background.submit("notes left behind", self._left_behind)
+            self._background.submit(("notes left behind", user_id), lambda: self._left_behind(user_id))
         if due:
             self._background.submit(("notes", key), lambda: self._read(key, self._every))
 
@@ -135,10 +144,10 @@ class NoteWriter:
 
     # ------------------------------------------------------------ in the background
 
-    def _left_behind(self) -> None:
+    def _left_behind(self, user_id: str | None) -> None:
         now = time.time()
         first: dict[SessionKey, float] = {}
-        for stored in self._store().backlog().pending("notes", limit=1000):
+        for stored in self._store().backlog().pending("notes", user_id=user_id, limit=1000):
             first.setdefault(stored.key, stored.turn.created_at)
         for key, since in first.items():
             if not now - _GIVEN_UP < since < now - _LEFT_BEHIND:

@@ -95,6 +95,16 @@ class Forgotten:
     wiped: bool = False
     """False: erased, but bytes of it may still lie in the files until :meth:`Store.wipe` succeeds."""
 
+    @property
+    def nothing(self) -> bool:
+        """Whether there was nothing to erase: nobody of that name is known."""
+        return not (self.sessions or self.turns or self.facts)
+
+    def __str__(self) -> str:
+        if self.nothing:
+            return "nothing was there"
+        return f"erased: {len(self.sessions)} sessions, {len(self.turns)} turns, {len(self.facts)} facts"
+
 
 class Store(Protocol):
     """What every home of the sessions can do.

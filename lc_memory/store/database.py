@@ -83,10 +83,11 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction, committed at the end of the block and rolled back where the block raises. Inside
-        another one of this thread it is part of that."""
+        another one of this thread it is part of that; what it did there is undone alone."""
         joined: Connection | None = getattr(self._mine, "connection", None)
         if joined is not None:
-            yield joined
+            with joined.begin_nested():
+                yield joined
             return
         with self._begun() as connection, staying_here():
             self._mine.connection = connection

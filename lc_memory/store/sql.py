@@ -24,7 +24,16 @@ from lc_memory.facts.ledger import Ledger, erase_facts
 from lc_memory.store import Forgotten, Message, SessionInfo, SessionKey, Snapshot, Turn
 from lc_memory.store.backlog import Backlog
 from lc_memory.store.database import Database
-from lc_memory.store.text import check_text, digest, dump_messages, from_column, load_messages, to_column
+from lc_memory.store.text import (
+    check_text,
+    digest,
+    dump_messages,
+    from_column,
+    from_moment,
+    load_messages,
+    moment,
+    to_column,
+)
 from lc_memory.store.undisturbed import undisturbed, undisturbed_calls
 
 _log = logging.getLogger(__name__)
@@ -80,6 +89,13 @@ _ERASE_SESSIONS = text("DELETE FROM lcm_sessions WHERE id IN :sessions").bindpar
 )
 
 
+class _Known(Exception):
+    """A turn that is there already."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+
+
 @undisturbed_calls("transaction", "ledger", "backlog")
 class SqlStore:
     """The :class:`~lc_memory.store.Store` in a SQL database. Made by :func:`lc_memory.store.open_store`."""
@@ -95,6 +111,14 @@ class SqlStore:
         turn_id: str | None = None,
         created_at: float | None = None,
     ) -> Turn:
+        try:
+            return self._append(key, messages, turn_id, created_at)
+        except _Known as known:  # its transaction is undone, and with it the number that was drawn
+            return known.turn
+
+    def _append(
+        self, key: SessionKey, messages: Sequence[Message], turn_id: str | None, created_at: float | None
+    ) -> Turn:
         session = _keys(key)
         if turn_id is None:
             turn_id = uuid.uuid4().hex
@@ -102,7 +126,7 @@ class SqlStore:
             check_text("turn_id", turn_id)
         column, stored = dump_messages(messages)
         now = time.time()
-        created_at = now if created_at is None else float(created_at)
+        created_at = now if created_at is None else moment("created_at", created_at)
         turn_key = digest(turn_id)
         with self.database.write() as connection:
             row = connection.execute(
@@ -127,8 +151,7 @@ class SqlStore:
             )
             if not added.rowcount:
                 first = connection.execute(_TURN_BY_ID, {"session": row.id, "turn_key": turn_key}).one()
-                connection.rollback()
-                return _turn(first)
+                raise _Known(_turn(first))
         return Turn(row.last_seq, stored, created_at, turn_id)
 
     def version(self, key: SessionKey) -> int:
@@ -277,7 +300,7 @@ def _key(row: Any) -> SessionKey:
 
 def _turn(row: Sequence[Any]) -> Turn:
     seq, messages, created_at, turn_id = row  # by position: half of the time of reading a window
-    return Turn(seq, load_messages(messages), created_at, from_column(turn_id))
+    return Turn(seq, load_messages(messages), from_moment(created_at), from_column(turn_id))
 
 
 def _erase(connection: Connection, keys: dict[str, Any]) -> Forgotten:
