@@ -6,8 +6,8 @@ pydantic model or any object with these names. Once each: two places that disagr
 that names somebody where nobody reads it (a misspelt key, metadata alone, a keyword of ``invoke``), because
 it would read and write the words of those who name nobody.
 
-Ids are text. Whole numbers and UUIDs are taken as their text, so 7 and "7" are one user; anything else is
-refused, and so is a blank. Empty text and None name nobody.
+Ids are text, any text. Whole numbers and UUIDs are taken as theirs, so 7 and "7" are one user; anything else is
+refused. Empty text and None name nobody.
 """
 
 from __future__ import annotations
@@ -229,10 +229,7 @@ def _id(value: Any, where: str) -> str | None:
         raise MemoryInputError(
             f"{where}: expected text, got {type(value).__name__} {value!r:.80}; write str(…) of what names it"
         )
-    text = _text(value)
-    if text and not text.strip():
-        raise MemoryInputError(f"{where} is blank ({text!r:.40}): it would name nobody")
-    return text or None
+    return _text(value) or None
 
 
 def _is_id(value: Any) -> bool:

@@ -315,8 +315,11 @@ class _Anew(AIMessageChunk):
     """The answer begins here: added to what was streamed before it, only what comes from here on is left. So
     the stream of a loop adds up to what invoke gives."""
 
-    def __radd__(self, other: Any) -> _Anew:
-        return self
+    def __radd__(self, other: Any) -> AIMessageChunk:
+        return AIMessageChunk(content="")
+
+    def __add__(self, other: Any) -> Any:
+        return AIMessageChunk(content="") + other
 
 
 def _aside(message: BaseMessage, config: RunnableConfig) -> AIMessage:
@@ -330,7 +333,7 @@ def _aside(message: BaseMessage, config: RunnableConfig) -> AIMessage:
 
 def _rest(answer: AIMessage, streamed: BaseMessage) -> Iterator[AIMessage]:
     """What of the answer has not been streamed yet: all but its words, or those too where they are ours."""
-    said = str(answer.text) if str(streamed.text).strip() != str(answer.text) and asks(streamed) else ""
+    said = "" if str(streamed.text) == str(answer.text) else str(answer.text)
     yield AIMessageChunk(
         content=said,
         usage_metadata=answer.usage_metadata,

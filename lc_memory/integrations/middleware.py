@@ -132,14 +132,17 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     # ------------------------------------------------------------ the answer
 
-    def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def after_agent(
+        self, state: MemoryState, runtime: Runtime[Any], config: RunnableConfig = _NOBODY
+    ) -> dict[str, Any] | None:
         turn = state.get("lc_memory_turn")
         if turn is None:
             return None
         with self._guard:
             self._histories.pop(turn["id"], None)
         messages = state["messages"]
-        if not saved_outside(self.memory, ensure_config(), self):  # now: a resumed run may have another caller
+        # Asked now and not at the beginning: a resumed run may have another caller.
+        if not saved_outside(self.memory, config or ensure_config(), self):
             whose = config_of(turn["session_id"], turn["user_id"])
             save_turn(self.memory, whose, turn_of(messages, turn), turn["id"], self._on_save_error)
         return {"lc_memory_turn": None, "lc_memory_saved": messages[-1].id if messages else None}
@@ -147,7 +150,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     async def aafter_agent(
         self, state: MemoryState, runtime: Runtime[Any], config: RunnableConfig = _NOBODY
     ) -> dict[str, Any] | None:
-        with set_config_context(config) as context:
+        with set_config_context(config or ensure_config()) as context:
             return await asyncio.to_thread(context.run, self.after_agent, state, runtime)
 
 
