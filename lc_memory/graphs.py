@@ -38,7 +38,7 @@ class Resumed:
     id: str
 
 
-class Graph:
+class InnerGraph:
     """The graph in a chain. ``last``: its output is the chain's."""
 
     def __init__(self, graph: Any, last: bool) -> None:
@@ -46,7 +46,7 @@ class Graph:
         self.last = last
 
     @classmethod
-    def of(cls, chain: Any) -> Graph | None:
+    def of(cls, chain: Any) -> InnerGraph | None:
         last = True
         while True:
             if isinstance(chain, RunnableBindingBase):
@@ -55,7 +55,9 @@ class Graph:
                 found = next((s for s in reversed(chain.steps) if cls.of(s) is not None), None)
                 last, chain = last and found is chain.steps[-1], found
             else:
-                return cls(chain, last) if hasattr(chain, "get_state") and hasattr(chain, "aget_state") else None
+                return (
+                    cls(chain, last) if hasattr(chain, "get_state") and hasattr(chain, "aget_state") else None
+                )
 
     def kept(self, config: RunnableConfig) -> bool:
         """Whether the state of this run can be read: it has a checkpointer, and is no part of another graph,
@@ -113,8 +115,8 @@ def resumed(config: RunnableConfig, key: str) -> Reading:
     question = values.get(key) or values.get("messages")
     if not question:
         raise MemoryInputError(
-            f"the state of the run to be resumed has neither {key!r} nor 'messages', so what was asked is not "
-            f"known. Keep it in the graph's state, or name its key: Memory(…, question_key=…)"
+            f"the state of the run to be resumed has neither {key!r} nor 'messages', so what was asked is "
+            f"not known. Keep it in the graph's state, or name its key: Memory(…, question_key=…)"
         )
     return Resumed(question, str(first.config["configurable"].get("checkpoint_id")))
 
@@ -128,7 +130,7 @@ class GraphRecorder(TurnRecorder):
 
     ignore_chain = False
 
-    def __init__(self, turn_of: object, graph: Graph) -> None:
+    def __init__(self, turn_of: object, graph: InnerGraph) -> None:
         super().__init__(turn_of)
         self.paused = False
         self.state: Any = None

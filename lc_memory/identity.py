@@ -6,8 +6,8 @@ pydantic model or any object with these names. Once each: two places that disagr
 that names somebody where nobody reads it (a misspelt key, metadata alone, a keyword of ``invoke``), because
 it would read and write the words of those who name nobody.
 
-Ids are text, any text. Whole numbers and UUIDs are taken as theirs, so 7 and "7" are one user; anything else is
-refused. Empty text and None name nobody.
+Ids are text, any text. Whole numbers and UUIDs are taken as theirs, so 7 and "7" are one user; anything else
+is refused. Empty text and None name nobody.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from .store import SessionKey
 DEFAULT_SESSION = "default"
 UNNAMED = SessionKey(DEFAULT_SESSION)
 
-_RUNTIME = "__pregel_runtime"  # where LangGraph keeps a run's context; it has no other way to a plain Runnable
+_RUNTIME = (
+    "__pregel_runtime"  # where LangGraph keeps a run's context; it has no other way to a plain Runnable
+)
 _READ = frozenset({"user_id", "session_id", "thread_id"})
 NOTHING: Mapping[str, Any] = {}
 
@@ -40,8 +42,8 @@ _SPELLINGS = {
 _SYNONYMS = {
     "user_id": "user uid usr enduser enduserid useruuid userkey currentuser currentuserid langfuseuserid "
     "用户 用户id 用户编号",
-    "session_id": "session sid sessionkey sessionname sessionuuid conversation conversationid conversationkey "
-    "convid convoid chat chatid chatsession chatsessionid chatsessionkey dialog dialogid dialogue dialogueid "
+    "session_id": "session sid sessionkey sessionname sessionuuid conversation conversationid "
+    "conversationkey convid convoid chat chatid chatsession chatsessionid chatsessionkey dialog dialogid dialogue dialogueid "
     "thread threadkey threadname threaduuid langfusesessionid 会话 会话id 会话编号 对话 对话id",
 }
 """Other words of the field for it. They may be a program's own where the key that is read is there, too."""
@@ -154,7 +156,9 @@ def _fields(context: Any) -> Iterable[tuple[str, Any]]:
     """What a context holds, by name. Properties are not asked: they may cost something."""
     if isinstance(context, Mapping):
         return ((k, v) for k, v in context.items() if isinstance(k, str))
-    names: Iterable[str] = getattr(context, "_fields", None) or getattr(type(context), "model_fields", None) or ()
+    names: Iterable[str] = (
+        getattr(context, "_fields", None) or getattr(type(context), "model_fields", None) or ()
+    )
     if dataclasses.is_dataclass(context):
         names = [field.name for field in dataclasses.fields(context)]
     held = {**{name: getattr(context, name, None) for name in names}, **getattr(context, "__dict__", {})}

@@ -228,8 +228,8 @@ class OneManager:
         if key != self._held:
             nobody = " (this call names nobody)" if key == UNNAMED else ""
             raise MemoryInputError(
-                f"this Memory holds one manager, which is the conversation of {self._held}; {key}{nobody} would "
-                "read what was said there. Use Memory.per_session(make_manager) or Memory.open(folder)"
+                f"this Memory holds one manager, which is the conversation of {self._held}; {key}{nobody} "
+                "would read what was said there. Use Memory.per_session(make_manager) or Memory.open(folder)"
             )
         return UNNAMED
 

@@ -366,7 +366,7 @@ class LoadMem(Runnable[dict[str, Any], dict[str, Any]]):
 
     def _load(self, given: dict[str, Any], config: RunnableConfig, **kwargs: Any) -> dict[str, Any]:
         if is_command(given):  # the graph behind it knows the question, and what was remembered for it
-            return cast(dict[str, Any], given)
+            return given
         asked = self.memory._human(self.memory._question(given))
         conversation = self.memory._conversation_of(session_key(config, kwargs, given))
         return {**given, self.memory.history_key: conversation.history(asked)}

@@ -32,9 +32,7 @@ def known(memory: Memory, name: str) -> None:
     _open[os.getpid(), name] = memory
 
 
-def opened_again(
-    name: str, reopen: Callable[..., Memory], where: str, settings: Mapping[str, Any]
-) -> Memory:
+def opened_again(name: str, reopen: Callable[..., Memory], where: str, settings: Mapping[str, Any]) -> Memory:
     """The memory of these settings in this process. ``name``: the same for all copies of one memory."""
     with _opening:
         memory = _open.get((os.getpid(), name))
@@ -52,7 +50,7 @@ def movable(value: Any, what: str) -> Any:
         return value
     except LCMemoryError:
         raise
-    except Exception as error:
+    except Exception:
         cloud: Any = sys.modules.get("cloudpickle")
         if cloud is not None:  # functions that have no name of their own go that way, whoever pickles
             try:
@@ -71,7 +69,7 @@ class _Packed:
         self._packed = packed
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickle.loads, (self._packed,)  # noqa: S301  # what was pickled a moment ago
+        return pickle.loads, (self._packed,)  # what was pickled a moment ago
 
 
 def copied(value: Any, memo: dict[int, Any]) -> Any:

@@ -21,7 +21,7 @@ from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import gather_with_concurrency, get_unique_config_specs
 
 from .errors import LCMemoryError, MemoryInputError, StoreError
-from .graphs import Graph, GraphRecorder, Resumed, is_command, pauses, resumed, unfinished
+from .graphs import GraphRecorder, InnerGraph, Resumed, is_command, pauses, resumed, unfinished
 from .identity import identified, session_key
 from .memory import SPECS, Memory, knowing_its_signature
 from .messages import Message
@@ -96,7 +96,7 @@ class WithMemory(Runnable[Any, Any]):
         self.memory = memory
         self.on_save_error = on_save_error
         self.name = bound.get_name()
-        self._graph = Graph.of(bound)
+        self._graph = InnerGraph.of(bound)
         self._turn_run = knowing_its_signature(self._run)
         self._turn_arun = knowing_its_signature(self._arun)
         self._turn_stream = knowing_its_signature(self._stream)
@@ -242,7 +242,9 @@ class WithMemory(Runnable[Any, Any]):
             return done
 
         with get_executor_for_config(configs[0]) as executor:
-            done = [pair for part in executor.map(one_session, self._by_session(configs, kwargs)) for pair in part]
+            done = [
+                pair for part in executor.map(one_session, self._by_session(configs, kwargs)) for pair in part
+            ]
         return [output for _, output in sorted(done, key=lambda pair: pair[0])]
 
     async def abatch(
@@ -303,7 +305,7 @@ class WithMemory(Runnable[Any, Any]):
         recorder = TurnRecorder(of) if self._graph is None else GraphRecorder(of, self._graph)
         conversation = self.memory._conversation_of(named)
         human = self.memory._human(question)
-        return _Turn(key, conversation, human, recorder, config, going_on and going_on.id)
+        return _Turn(key, conversation, human, recorder, config, None if going_on is None else going_on.id)
 
     def _resumed(self, given: Any, config: RunnableConfig) -> Resumed | None:
         graph = self._goes_on(given, config)
@@ -313,14 +315,14 @@ class WithMemory(Runnable[Any, Any]):
         graph = self._goes_on(given, config)
         return None if graph is None else await graph.aread(resumed(config, self.memory.question_key))
 
-    def _goes_on(self, given: Any, config: RunnableConfig) -> Graph | None:
+    def _goes_on(self, given: Any, config: RunnableConfig) -> InnerGraph | None:
         """The graph that is told to go on where it paused, if it is."""
         if not is_command(given) and (given is not None or self._graph is None):
             return None
         if self._graph is None or not self._graph.kept(config):
             raise MemoryInputError(
-                "with_memory is told to resume a run, and its chain has no graph that keeps one: compile the "
-                "graph with a checkpointer, and put with_memory around it, or around a chain with it as a step"
+                "with_memory is told to resume a run, and its chain has no graph that keeps one: compile "
+                "the graph with a checkpointer, and put with_memory around it or a chain with it as a step"
             )
         return self._graph
 
@@ -333,7 +335,7 @@ class WithMemory(Runnable[Any, Any]):
         graph = self._to_be_asked(turn, output)
         return graph is not None and (graph is True or bool(await graph.aread(unfinished(turn.config))))
 
-    def _to_be_asked(self, turn: _Turn, output: Any) -> Graph | Literal[True] | None:
+    def _to_be_asked(self, turn: _Turn, output: Any) -> InnerGraph | Literal[True] | None:
         """The graph whose state says whether the run has ended; True where it is known that it has not."""
         if pauses(output) or (isinstance(turn.recorder, GraphRecorder) and turn.recorder.paused):
             return True

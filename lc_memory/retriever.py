@@ -24,8 +24,8 @@ from pydantic import ConfigDict
 from .errors import MemoryInputError
 from .facts import Fact
 from .facts.longterm import Found, Source
-from .memory import SPECS
 from .identity import session_key
+from .memory import SPECS
 
 
 class MemoryRetriever(BaseRetriever):

@@ -118,15 +118,11 @@ class Agent(Runnable[Any, AddableDict]):
         async with self._aturn(config, kwargs, given) as inner:
             return _result(await self.graph.ainvoke(self._question(given), inner, **_for_graph(kwargs)))
 
-    def _stream(
-        self, given: Iterator[Any], config: RunnableConfig, **kwargs: Any
-    ) -> Iterator[AddableDict]:
+    def _stream(self, given: Iterator[Any], config: RunnableConfig, **kwargs: Any) -> Iterator[AddableDict]:
         heard = _Heard()
         asked = merged(list(given))
         with self._turn(config, kwargs, asked) as inner:
-            stream = self.graph.stream(
-                self._question(asked), inner, stream_mode=_MODES, **_for_graph(kwargs)
-            )
+            stream = self.graph.stream(self._question(asked), inner, stream_mode=_MODES, **_for_graph(kwargs))
             with closing(cast(Any, stream)) as stream:
                 for mode, chunk in stream:
                     yield from heard.parts(mode, chunk)
@@ -217,7 +213,9 @@ def _result(state: Mapping[str, Any]) -> AddableDict:
     at = next((i for i in range(len(messages) - 1, -1, -1) if isinstance(messages[i], HumanMessage)), -1)
     turn = messages[at + 1 :]
     waits = state.get("__interrupt__")
-    result = AddableDict(answer="" if waits else _answer(turn), tool_records=tool_records(turn), messages=turn)
+    result = AddableDict(
+        answer="" if waits else _answer(turn), tool_records=tool_records(turn), messages=turn
+    )
     return AddableDict(result, __interrupt__=list(waits)) if waits else result
 
 

@@ -57,8 +57,8 @@ class MemoryState(AgentState[Any]):
 
 class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Memory for an agent. ``configurable.session_id`` (else ``thread_id``) and ``user_id`` say whose, or the
-    ``context=`` of the run. Put it first: the question is what came in, and the answer what went out, whatever
-    the others do to the messages in between.
+    ``context=`` of the run. Put it first: the question is what came in, and the answer what went out,
+    whatever the others do to the messages in between.
 
     ``on_save_error`` as for with_memory: a StoreError, or "warn" and the answer is given all the same.
     """

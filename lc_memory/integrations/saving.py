@@ -74,7 +74,9 @@ def turn_of(messages: Sequence[BaseMessage], turn: Asked) -> list[Message]:
     if "words" not in turn:  # begun by an older version
         at = last_question(messages) if at is None else at
         return valid_groups([_kept(m) for m in messages[at:]])
-    said = [m for m in messages[(at or 0) :] if m.id not in before and isinstance(m, (AIMessage, ToolMessage))]
+    said = [
+        m for m in messages[(at or 0) :] if m.id not in before and isinstance(m, (AIMessage, ToolMessage))
+    ]
     between = [m for m in said[:-1] if isinstance(m, ToolMessage) or m.tool_calls or m.invalid_tool_calls]
     question = turn["words"] if at is None else _without_private(turn["words"], messages[at])
     return [question, *valid_groups([_kept(m) for m in (*between, *said[-1:])])]

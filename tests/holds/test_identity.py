@@ -360,7 +360,7 @@ class State(AgentState[Any]):
     user_id: str
     session_id: str
     thread_id: str
-    userId: str  # noqa: N815
+    userId: str
 
 
 @pytest.mark.parametrize("key", ["user_id", "session_id", "thread_id", "userId"])
@@ -368,15 +368,15 @@ class State(AgentState[Any]):
 def test_who_is_named_in_the_input_or_a_keyword_alone_is_not_filed_under_nobody(
     memory: Memory, place: str, key: str
 ) -> None:
+    parts = [MemoryMiddleware(memory)]
+    graph = create_agent(Scripted(answers=["a"]), [], middleware=parts, state_schema=State)
+    calls: dict[str, Callable[[], Any]] = {
+        "input": lambda: bot_of(memory).invoke({**ASK, key: "alice"}),
+        "keyword": lambda: bot_of(memory).invoke(ASK, **{key: "alice"}),
+        "state": lambda: graph.invoke({**MESSAGES, key: "alice"}),
+    }
     with pytest.raises(MemoryInputError, match="configurable"):
-        if place == "input":
-            bot_of(memory).invoke({**ASK, key: "alice"})
-        elif place == "keyword":
-            bot_of(memory).invoke(ASK, **{key: "alice"})
-        else:
-            parts = [MemoryMiddleware(memory)]
-            graph = create_agent(Scripted(answers=["a"]), [], middleware=parts, state_schema=State)
-            graph.invoke({**MESSAGES, key: "alice"})
+        calls[place]()
     assert whose(memory) == set()
 
 
