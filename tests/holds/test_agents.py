@@ -161,7 +161,7 @@ def _tail(messages: list[Any]) -> list[Any]:
 
 CHANGES = [
     summed_up, summed_up_by_system, emptied_to_a_reminder, question_removed, question_reworded,
-    question_put_in_another_message, reminded, earlier_turns_removed, drafts_added,
+    question_put_in_another_message, reminded, drafts_added,
 ]  # fmt: skip
 TURN = [("human", "1+2?"), ("ai", "[('a', 1), ('b', 2)]"), ("tool", "3"), ("ai", "It is 3.")]
 AGAIN = [("human", "remember: I like tea"), ("ai", "Noted.")]
@@ -189,6 +189,11 @@ def test_what_a_middleware_does_to_the_messages_is_not_saved(
     assert [fact.text for fact in memory._stored("").store.ledger().current("user:u1")] == ["I like tea"]
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["checkpointer", "no checkpointer"])
+def test_guard_earlier_turns_may_be_removed_from_the_state(memory: Memory, kept: bool) -> None:
+    test_what_a_middleware_does_to_the_messages_is_not_saved(memory, earlier_turns_removed, kept, "memory first")
+
+
 @pytest.mark.parametrize("way", ASYNC_STREAM)
 @pytest.mark.parametrize("change", [summed_up, question_removed, question_reworded], ids=lambda c: c.__name__)
 @pytest.mark.parametrize("made", ["create_agent", "agent()"])
@@ -206,7 +211,7 @@ def test_nor_is_it_in_another_form_of_the_call(memory: Memory, change: Any, way:
 
 
 @pytest.mark.parametrize("made", ["create_agent", "agent()"])
-def test_the_answer_is_what_went_out(memory: Memory, made: str) -> None:
+def test_guard_the_answer_is_what_went_out(memory: Memory, made: str) -> None:
     def polished(messages: list[Any]) -> Any:
         last = messages[-1]
         return {"messages": [AIMessage("Polished.", id=last.id)]} if last.text == "Noted." else None
@@ -233,7 +238,7 @@ def test_history_is_recalled_for_the_question_and_not_for_its_summary(memory: Me
     assert set(asked) == {"1+2?"}
 
 
-def test_what_was_taken_out_of_a_question_for_privacys_sake_stays_out(memory: Memory) -> None:
+def test_guard_what_was_taken_out_of_a_question_for_privacys_sake_stays_out(memory: Memory) -> None:
     parts = [MemoryMiddleware(memory), built_in.PIIMiddleware("email", strategy="redact")]
     create_agent(Scripted(answers=["ok"]), [], middleware=parts).invoke(
         {"messages": [HumanMessage("write to a.b@example.com please")]}, T1
@@ -377,19 +382,28 @@ LOOPS: dict[str, Callable[[Memory, Any], Any]] = {
 }  # fmt: skip
 
 
+RIGHT_BEFORE = ["tool_loop, assigned", "agent()"]
+
+
 def saved_of(memory: Memory, chain: Any, way: str) -> list[tuple[str, str]]:
     WAYS[way](with_memory(chain, memory), {"question": "1 2 3 计算"}, T1)
     return said(memory)
 
 
 @pytest.mark.parametrize("way", ["stream", "astream", "transform", "atransform", "astream_events"])
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("loop", [name for name in LOOPS if name not in RIGHT_BEFORE])
 @pytest.mark.parametrize("script", [TALKING, TWICE], ids=["one round", "two rounds"])
 def test_a_streamed_loop_saves_the_answer_that_invoke_saves(loop: str, way: str, script: list[Any]) -> None:
     with Memory.open(":memory:", recall=()) as one, Memory.open(":memory:", recall=()) as two:
         invoked = saved_of(one, LOOPS[loop](one, Scripted(answers=script)), "invoke")
         assert saved_of(two, LOOPS[loop](two, Scripted(answers=script)), way) == invoked
     assert invoked[-1][1].casefold() == "it is 42."
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+@pytest.mark.parametrize("loop", RIGHT_BEFORE)
+def test_guard_so_does_one_whose_output_is_no_text(loop: str, way: str) -> None:
+    test_a_streamed_loop_saves_the_answer_that_invoke_saves(loop, way, TWICE)
 
 
 @pytest.mark.parametrize("way", [w for w in WAYS if w != "invoke"])

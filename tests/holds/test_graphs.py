@@ -177,7 +177,7 @@ def test_in_every_mode_of_streaming(memory: Memory, mode: Any) -> None:
     assert said(memory) == TURN
 
 
-@pytest.mark.parametrize("mode", ["updates", "values", "messages", ["updates", "values"]], ids=str)
+@pytest.mark.parametrize("mode", ["updates", "messages", ["updates", "values"]], ids=str)
 @pytest.mark.parametrize("kept", [True, False], ids=["checkpointer", "no checkpointer"])
 def test_a_streamed_graph_saves_what_an_invoked_one_saves(memory: Memory, mode: Any, kept: bool) -> None:
     def polished(state: Any) -> Any:
@@ -322,7 +322,7 @@ def test_a_pause_without_a_checkpointer_is_not_saved_either(memory: Memory, way:
     assert said(memory) == []
 
 
-def test_a_graph_inside_a_graph_is_saved_when_the_outer_one_goes_on(memory: Memory) -> None:
+def test_guard_a_graph_inside_a_graph_is_saved_when_the_outer_one_goes_on(memory: Memory) -> None:
     inner = with_memory(asking("sure?")(checkpointer=True), memory)
 
     def node(state: Any, config: RunnableConfig) -> Any:
