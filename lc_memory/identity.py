@@ -44,7 +44,8 @@ _SYNONYMS = {
     "用户 用户id 用户编号",
     "session_id": "session sid sessionkey sessionname sessionuuid conversation conversationid "
     "conversationkey convid convoid chat chatid chatsession chatsessionid chatsessionkey dialog dialogid "
-    "dialogue dialogueid thread threadkey threadname threaduuid langfusesessionid 会话 会话id 会话编号 对话 对话id",
+    "dialogue dialogueid thread threadkey threadname threaduuid langfusesessionid "
+    "会话 会话id 会话编号 对话 对话id",
 }
 """Other words of the field for it. They may be a program's own where the key that is read is there, too."""
 _HINTS = {
