@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from . import checks
 from .errors import MemoryInputError, StoreError
 from .facts.privacy import PrivacyMode, kinds_in_words, passed
+from .identity import DEFAULT_SESSION, named
 from .imports import import_all
-from .sessions import DEFAULT_SESSION, named
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("lc_memory")
+
+IN_MEMORY = frozenset({":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"})
+"""Names of a store that ends with its process."""
 
 
 class LongTermCalls:
@@ -221,7 +224,7 @@ def _home(where: str | os.PathLike[str], chroma: Any) -> Callable[[], ChromaHome
     """Where the vectors of a store lie: what ``chroma`` names, else a folder beside the store."""
     name = os.fspath(where)
     beside: Path | None = None
-    if name in (":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"):
+    if name in IN_MEMORY:
         chroma = ":memory:" if chroma is None else chroma
     elif name.startswith("sqlite:///"):
         beside = Path(name.removeprefix("sqlite:///") + ".chroma")

@@ -212,8 +212,8 @@ class _CheckedSummariser:
 class OneManager:
     """All there is of a Memory(manager): one manager is one conversation, whoever calls.
 
-    The first session that is named is the one it holds; a second one would be shown the first one's
-    words, and is refused. Calls that name no session mean the one it holds.
+    The first session that calls is the one it holds, be it one without a name. A second one would be shown
+    the first one's words, and is refused.
     """
 
     def __init__(self, manager: Any) -> None:
@@ -222,15 +222,14 @@ class OneManager:
         self._guard = threading.Lock()
 
     def canonical(self, key: SessionKey) -> SessionKey:
-        if key == UNNAMED:
-            return UNNAMED
         with self._guard:
             if self._held is None:
                 self._held = key
         if key != self._held:
+            nobody = " (this call names nobody)" if key == UNNAMED else ""
             raise MemoryInputError(
-                f"this Memory holds one manager, which is the conversation of {self._held}; {key} would read "
-                "what was said there. Use Memory.per_session(make_manager) or Memory.open(folder)"
+                f"this Memory holds one manager, which is the conversation of {self._held}; {key}{nobody} "
+                "would read what was said there. Use Memory.per_session(make_manager) or Memory.open(folder)"
             )
         return UNNAMED
 

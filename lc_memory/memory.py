@@ -14,7 +14,9 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
@@ -26,14 +28,17 @@ from .errors import MemoryInputError
 from .explain import Explanation
 from .facts.core import CoreFacts
 from .facts.privacy import PrivacyMode, checked_mode
+from .graphs import is_command
+from .identity import DEFAULT_SESSION, NOTHING, named, session_key
 from .imports import import_for
-from .longterm import LongTermCalls, index_left_behind, long_term, note_writer
+from .longterm import IN_MEMORY, LongTermCalls, index_left_behind, long_term, note_writer
 from .managers import ManagerPerSession, OneManager
 from .messages import Message
+from .moving import known, movable, opened_again, stays
 from .session import Session
 from .session_cache import StoredSessions
 from .session_queue import SessionQueue
-from .sessions import DEFAULT_SESSION, Conversation, Sessions, named, session_key
+from .sessions import Conversation, Sessions
 from .store import Forgotten, SessionInfo, SessionKey, open_store
 from .store.undisturbed import when_dropped
 from .stored import Settings
@@ -77,6 +82,11 @@ class Memory(LongTermCalls):
     ``question_key`` / ``history_key``: the keys of a chain's input that hold the question and get the
     history. ``session_wait``: seconds a turn waits for another one of its session (SessionBusyError).
     """
+
+    _settings: tuple[str, dict[str, Any]] | None = None
+    """With what it was opened, where it was."""
+    _name: str | None = None
+    """By which copies of it in other processes find each other."""
 
     def __init__(
         self,
@@ -160,6 +170,7 @@ class Memory(LongTermCalls):
         ``privacy``: a fact with a phone number, an id, a card, an address, a password or a key in it is
         refused ("refuse"), kept without ("redact") or kept ("off"). Turns are indexed without them anyhow.
         """
+        given = {k: v for k, v in locals().items() if k not in ("cls", "where")}
         where = checks.place(where)
         checks.whole("window", window, "at least one turn has to stay in the prompt")
         if max_context_tokens is not None:
@@ -186,6 +197,7 @@ class Memory(LongTermCalls):
         stored.notes = note_writer(stored, memory._longterm, notes, notes_every, kinds, privacy)
         memory._setup(stored, question_key, history_key, session_wait)
         when_dropped(memory, stored.let_go)
+        memory._settings = (checks.whole_place(where), given)
         return memory
 
     # ------------------------------------------------------------ a turn
@@ -267,13 +279,38 @@ class Memory(LongTermCalls):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    # ------------------------------------------------------------ into another process
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._settings is None:
+            raise stays("a Memory of managers")
+        where, settings = self._settings
+        if where in IN_MEMORY:
+            raise stays('Memory.open(":memory:")')
+        if self._name is None:
+            self._name = uuid4().hex
+            known(self, self._name)
+        moved = {k: v if _is_plain(v) else movable(v, f"{k}= of the memory") for k, v in settings.items()}
+        return opened_again, (self._name, type(self).open, where, moved)
+
+    def __copy__(self) -> Memory:
+        return self  # a copy beside it would not know of its turns
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Memory:
+        return self
+
     # ------------------------------------------------------------ for load_mem and with_memory
 
-    def _key(self, config: Mapping[str, Any] | None) -> SessionKey:
-        return self._sessions.canonical(session_key(config))
+    def _key(
+        self, config: Mapping[str, Any] | None, kwargs: Mapping[str, Any] = NOTHING, given: Any = None
+    ) -> SessionKey:
+        """The key under which the turns of a run's session are queued. See :func:`session_key`."""
+        return self._sessions.canonical(session_key(config, kwargs, given))
 
     def _conversation(self, config: Mapping[str, Any] | None) -> Conversation:
-        key = session_key(config)
+        return self._conversation_of(session_key(config))
+
+    def _conversation_of(self, key: SessionKey) -> Conversation:
         self._sessions.canonical(key)  # refuses a session this memory must not show
         return self._sessions.conversation(key)
 
@@ -311,6 +348,12 @@ class LoadMem(Runnable[dict[str, Any], dict[str, Any]]):
         self._loading = knowing_its_signature(self._load)
         self._aloading = knowing_its_signature(self._aload)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return attrgetter("load_mem"), (self.memory,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LoadMem:
+        return self.memory.load_mem
+
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         return SPECS
@@ -321,20 +364,27 @@ class LoadMem(Runnable[dict[str, Any], dict[str, Any]]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        return self._call_with_config(self._loading, input, config)
+        return self._call_with_config(self._loading, input, config, **kwargs)
 
     async def ainvoke(
         self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        return await self._acall_with_config(self._aloading, input, config)
+        return await self._acall_with_config(self._aloading, input, config, **kwargs)
 
-    def _load(self, given: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        question = self.memory._question(given)
-        return {**given, self.memory.history_key: self.memory.history(question, config)}
+    def _load(self, given: dict[str, Any], config: RunnableConfig, **kwargs: Any) -> dict[str, Any]:
+        if is_command(given):  # the graph behind it knows the question, and what was remembered for it
+            return given
+        asked = self.memory._human(self.memory._question(given))
+        conversation = self.memory._conversation_of(session_key(config, kwargs, given))
+        return {**given, self.memory.history_key: conversation.history(asked)}
 
-    async def _aload(self, given: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    async def _aload(self, given: dict[str, Any], config: RunnableConfig, **kwargs: Any) -> dict[str, Any]:
         # Recall reads a database and computes an embedding: not on the event loop.
-        return await run_in_executor(config, self._load, given, config)
+        return await run_in_executor(config, self._load, given, config, **kwargs)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))
 
 
 def knowing_its_signature(method: Callable[..., Any]) -> Any:

@@ -47,6 +47,10 @@ class TurnRecorder(BaseCallbackHandler):
         self.open = True
         self.runs: list[ModelRun] = []
         self.results: list[ToolMessage] = []
+        self.chunks: list[Any] = []
+        """What a streamed turn has handed out so far."""
+        self._asides: list[str] = []
+        self._told_from = 0
         self._prompts: dict[UUID, Sequence[BaseMessage]] = {}
 
     def on_chat_model_start(
@@ -71,6 +75,22 @@ class TurnRecorder(BaseCallbackHandler):
     def on_tool_end(self, output: Any, **_: Any) -> None:
         if isinstance(output, ToolMessage):
             self.results.append(output)
+
+    def aside(self, words: str) -> None:
+        """A loop says: the ``words`` that it streamed last stood beside a call, and are not the answer. Who
+        calls invoke does not get them at all, and a turn is the same however it is called."""
+        self._asides.append(words)
+        self._told_from = len(self.chunks)
+
+    def told(self) -> Any:
+        """The output that a stream's chunks make together, without what was said aside."""
+        whole = merged(self.chunks)
+        if not self._asides or not isinstance(whole, (str, BaseMessage)):
+            return whole
+        aside = "".join(self._asides)
+        if isinstance(whole, str) and self.runs and whole == aside + str(self.runs[-1].message.text):
+            return whole[len(aside) :]
+        return merged(self.chunks[self._told_from :])
 
 
 def turn_messages(human: Message, output: Any, recorder: TurnRecorder) -> list[Message]:

@@ -32,7 +32,7 @@ from langchain_core.tools import BaseTool, ToolException
 
 from ..errors import MemoryInputError
 from ..messages import messages_to_lc
-from ..turn import merged
+from ..turn import TurnRecorder, merged
 from .calls import (
     RETRIES,
     ROUNDS,
@@ -155,6 +155,7 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
             if answer is not None:
                 yield from _rest(answer, message)
                 return
+            yield _aside(message, config)
             turn.answered(self._results(turn.calls, config))
 
     async def astream(
@@ -193,6 +194,7 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
                 for rest in _rest(answer, message):
                     yield rest
                 return
+            yield _aside(message, config)
             turn.answered(await self._aresults(turn.calls, config))
 
     def _model(self, turn: _Turn) -> Any:
@@ -309,9 +311,29 @@ def _words(chunk: BaseMessage) -> Iterator[AIMessage]:
         yield AIMessageChunk(content=words)
 
 
+class _Anew(AIMessageChunk):
+    """The answer begins here: added to what was streamed before it, only what comes from here on is left. So
+    the stream of a loop adds up to what invoke gives."""
+
+    def __radd__(self, other: Any) -> AIMessageChunk:
+        return AIMessageChunk(content="")
+
+    def __add__(self, other: Any) -> Any:
+        return AIMessageChunk(content="") + other
+
+
+def _aside(message: BaseMessage, config: RunnableConfig) -> AIMessage:
+    """What was streamed so far stood beside a call."""
+    callbacks: Any = config.get("callbacks")
+    for handler in getattr(callbacks, "handlers", ()):
+        if isinstance(handler, TurnRecorder):
+            handler.aside(str(message.text))
+    return _Anew(content="")
+
+
 def _rest(answer: AIMessage, streamed: BaseMessage) -> Iterator[AIMessage]:
     """What of the answer has not been streamed yet: all but its words, or those too where they are ours."""
-    said = str(answer.text) if str(streamed.text).strip() != str(answer.text) and asks(streamed) else ""
+    said = "" if str(streamed.text) == str(answer.text) else str(answer.text)
     yield AIMessageChunk(
         content=said,
         usage_metadata=answer.usage_metadata,

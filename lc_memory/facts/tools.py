@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 from lc_memory.facts import Fact
 from lc_memory.facts.kinds import PREFERENCE, kept_as
 from lc_memory.facts.privacy import PrivacyMode, kinds_in_words, passed
-from lc_memory.sessions import session_key
+from lc_memory.identity import session_key
 from lc_memory.wording import unmarked
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ turn's id is in the state.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -23,11 +22,12 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import NotRequired
 
 from ..errors import MissingExtraError
+from ..identity import session_key
 from ..memory import Memory
 from ..recorder import OnSaveError
 from ..script import SYSTEM
 from ..store.undisturbed import finished
-from .saving import last_question, save_turn, saved_outside
+from .saving import Asked, asked, config_of, last_question, save_turn, saved_outside, turn_of
 
 try:
     from langgraph.graph import END, START, MessagesState, StateGraph
@@ -44,6 +44,8 @@ class MemoryState(MessagesState):
     history: NotRequired[list[BaseMessage]]
     """What is remembered, between load_mem and save_mem. It stands in no checkpoint after that."""
     turn_id: NotRequired[str]
+    lc_memory_turn: NotRequired[Asked | None]
+    """Whose turn it is, and what was asked, as it came in."""
 
 
 def load_mem(memory: Memory) -> Node:
@@ -52,20 +54,26 @@ def load_mem(memory: Memory) -> Node:
     def load_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
         messages = state["messages"]
         question = messages[last_question(messages)]
-        return {"history": memory.history(question, config), "turn_id": uuid.uuid4().hex}
+        key = session_key(config, given=state)
+        history = memory._conversation_of(key).history(memory._human(question))
+        turn = asked(key, messages)
+        return {"history": history, "turn_id": turn["id"], "lc_memory_turn": turn}
 
     return load_mem
 
 
 def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> SavingNode:
-    """A node that saves the turn: ``messages`` from the user's last one to the answer. Inside a with_memory
-    of the same session it leaves that to it."""
+    """A node that saves the turn: the question that ``load_mem`` saw, and what was answered. Inside a
+    with_memory of the same session it leaves that to it."""
 
     def save_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
-        turn = state["messages"][last_question(state["messages"]) :]
+        key = session_key(config, given=state)
+        # Without load_mem before it, the user's last message is the question.
+        turn = state.get("lc_memory_turn") or asked(key, state["messages"])
         if not saved_outside(memory, config, None):
-            save_turn(memory, config, turn, state.get("turn_id") or uuid.uuid4().hex, on_save_error)
-        return {"history": []}
+            whose = config_of(key.session_id, key.user_id)
+            save_turn(memory, whose, turn_of(state["messages"], turn), turn["id"], on_save_error)
+        return {"history": [], "lc_memory_turn": None}
 
     async def asave_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
         return await finished(lambda: save_mem(state, config))

@@ -24,6 +24,7 @@ from ..facts import Fact
 from ..facts.ledger import Ledger
 from ..facts.longterm import Source
 from ..facts.privacy import PrivateDataWarning, kinds_in_words, passed
+from ..identity import named
 from ..memory import Memory
 from ..store import SessionKey
 from ..store.text import from_moment
@@ -54,6 +55,8 @@ _UNESCAPE = re.compile(r"%([0-9A-F]{2})")
 def namespace_of(user_id: str | None = None, *, session_id: str = "default") -> tuple[str, str]:
     """The namespace of a user's facts; without a user, of a session's."""
     who = ("session", session_id) if user_id is None else ("user", user_id)
+    if not isinstance(who[1], str):
+        who = (who[0], named(who[1], None).session_id)  # 7 is "7", as in a chain
     return who[0], "".join(_ESCAPES.get(c, c) for c in who[1]) or "%"
 
 
