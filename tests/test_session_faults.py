@@ -22,10 +22,7 @@ from lc_memory.store import DATABASE_FILE, SessionKey, open_store
 from tests.data import ROOT
 from tests.helpers.models import Scripted
 from tests.helpers.ways import WAYS
-from tests.servers.postgres import running_server
-from tests.test_store_faults import NOBODY, open_folder, small_disk
-
-__all__ = ["open_folder", "small_disk"]
+from tests.servers.postgres import NOBODY, PostgresServer
 
 CONFIG: Any = {"configurable": {"session_id": "s", "user_id": "u"}}
 PROMPT = ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{question}")])
@@ -88,8 +85,11 @@ def test_on_a_full_disk_the_chain_says_so_and_goes_on_when_there_is_space(small_
 
 
 @SHORT_WAYS
-def test_a_database_that_goes_away_in_the_middle_of_a_turn_is_one_error_and_comes_back(way: str) -> None:
-    with running_server() as server, server.database() as url:
+def test_a_database_that_goes_away_in_the_middle_of_a_turn_is_one_error_and_comes_back(
+    way: str, mortal_postgres: PostgresServer
+) -> None:
+    server = mortal_postgres
+    with server.database() as url:
         memory = Memory.open(url, recall=())
         down = False
 
@@ -119,8 +119,11 @@ def test_a_database_that_goes_away_in_the_middle_of_a_turn_is_one_error_and_come
         memory.close()
 
 
-def test_a_database_that_goes_away_while_a_summary_is_made_leaves_the_old_one() -> None:
-    with running_server() as server, server.database() as url:
+def test_a_database_that_goes_away_while_a_summary_is_made_leaves_the_old_one(
+    mortal_postgres: PostgresServer,
+) -> None:
+    server = mortal_postgres
+    with server.database() as url:
         model = Scripted(answers=["第一份摘要", "第二份摘要", "第三份摘要"])
 
         def go_away(text: Any) -> Any:

@@ -16,9 +16,6 @@ from typing import Any
 import pytest
 
 from lc_memory.store import SessionKey, open_store
-from tests.servers.postgres import postgres, postgres_url
-
-__all__ = ["postgres", "postgres_url"]
 
 KILLS = int(os.environ.get("LC_MEMORY_KILLS", "20"))
 SESSIONS = 3

@@ -23,9 +23,6 @@ from lc_memory.explain import Explanation
 from tests.data import ROOT
 from tests.helpers.models import Scripted
 from tests.helpers.ways import ASYNC, CLOSED, WAYS, cancelled
-from tests.servers.postgres import postgres, postgres_url
-
-__all__ = ["postgres", "postgres_url"]
 
 PROMPT = ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{question}")])
 Open = Callable[..., Memory]

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from lc_memory import Memory, with_memory
 from lc_memory.errors import MemoryInputError, SessionBusyError
+from tests.helpers.managers import NoFacts, manager, plain
 from tests.helpers.models import USAGE, Scripted
-from tests.test_recorder_matrix import NoFacts, manager, plain
 
 PROMPT = ChatPromptTemplate.from_messages(
     [("system", "s"), ("placeholder", "{history}"), ("human", "{question}")]
