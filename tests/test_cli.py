@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.data import ROOT
 from tests.helpers import programs
 from tests.helpers.console import CTRL_C, CTRL_D, UP, Terminal, environment, offline, run, run_really, served
 from tests.servers.chat import Answer, ChatServer, Fault
@@ -65,11 +63,11 @@ def test_a_demo_whose_model_fails_says_why_in_one_line(tmp_path: Path, server: C
     assert "scripted 400" in done.stderr
 
 
-def test_without_grandalf_the_graph_is_mermaid_and_the_extra_is_named(tmp_path: Path) -> None:
-    missing = tmp_path / "missing"
-    missing.mkdir()
-    (missing / "grandalf.py").write_text("raise ImportError('grandalf')")
-    done = run_really(offline(tmp_path, PYTHONPATH=os.pathsep.join([str(missing), str(ROOT)])), "chat", typed="/graph\n")
+def test_without_grandalf_the_graph_is_mermaid_and_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "grandalf", None)
+    done = run(offline(tmp_path), "chat", typed="/graph\n")
     assert done.returncode == 0
     assert "load_mem --> " in done.stdout
     assert "pip install 'lc-memory[graph]'" in done.stderr

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +19,7 @@ from lc_memory.errors import EmbeddingMismatchError, FactIndexError
 from lc_memory.facts.chroma_base import BrokenIndexError
 from lc_memory.facts.index import VectorIndex
 from lc_memory.models.remote_embeddings import RemoteEmbeddings
-from tests.data import ROOT
+from tests.helpers import programs
 from tests.helpers.longterm import FACTS, Bags, in_order, opened, recalled, say, with_facts
 from tests.servers.chroma import running_chroma
 
@@ -283,14 +281,8 @@ memory.close()
 """
 
 
-def run(script: str, *arguments: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stdin=subprocess.PIPE,
-        text=True,
-    )
+def run(script: str, *arguments: Any) -> Any:
+    return programs.start("-c", script, *arguments)
 
 
 def test_a_second_process_on_an_embedded_folder_is_refused_and_has_the_words(tmp_path: Path) -> None:

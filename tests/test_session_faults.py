@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
 import sys
 import time
 import warnings
@@ -19,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from lc_memory import Memory, with_memory
 from lc_memory.errors import StoreError
 from lc_memory.store import DATABASE_FILE, SessionKey, open_store
-from tests.data import ROOT
+from tests.helpers import programs
 from tests.helpers.models import Scripted
 from tests.helpers.ways import WAYS
 from tests.servers.postgres import NOBODY, PostgresServer
@@ -189,10 +188,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(open_folder: Path, p
     (open_folder / "store").chmod(0o555)
     open_folder.chmod(0o555)
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", READ_ONLY, str(open_folder / place), str(NOBODY)],
-            cwd=ROOT, capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
+        done = programs.run("-c", READ_ONLY, open_folder / place, NOBODY)
     finally:
         open_folder.chmod(0o755)
         (open_folder / "store").chmod(0o755)
@@ -322,9 +318,7 @@ def test_a_program_that_is_killed_while_it_talks_and_summarises_keeps_every_ackn
 ) -> None:
     acknowledged = 0
     for _ in range(5):
-        talker = subprocess.Popen(
-            [sys.executable, "-c", TALKER, str(tmp_path), str(acknowledged)], cwd=ROOT, stdout=subprocess.PIPE
-        )
+        talker = programs.start("-c", TALKER, tmp_path, acknowledged)
         assert talker.stdout is not None
         lines = 0
         while lines < 15 and (line := talker.stdout.readline()):

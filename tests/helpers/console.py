@@ -44,14 +44,16 @@ def served(home: Path, server: ChatServer, **more: str) -> dict[str, str]:
     return environment(home, BASE_URL=server.url, API_KEY="k", MODEL="m", **more)
 
 
-def run(env: Mapping[str, str], *args: object, typed: str | bytes = "") -> subprocess.CompletedProcess[str]:
-    """``lc-memory args`` with ``typed`` coming through a pipe, in the folder ``$HOME``."""
+def run(
+    env: Mapping[str, str], *args: object, typed: str | bytes = "", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """``lc-memory args`` with ``typed`` coming through a pipe, in the folder ``$HOME`` or ``cwd``."""
     from lc_memory import cli
 
     given = typed.encode() if isinstance(typed, str) else typed
     out, err = io.BytesIO(), io.BytesIO()
     code: object = 0
-    with _surroundings(env), _streams(given, out, err), _as_in_a_new_process():
+    with _surroundings(env, cwd), _streams(given, out, err), _as_in_a_new_process():
         try:
             cli.main(list(map(str, args)))
         except SystemExit as end:
@@ -76,11 +78,11 @@ def run_really(
 
 
 @contextmanager
-def _surroundings(env: Mapping[str, str]) -> Iterator[None]:
+def _surroundings(env: Mapping[str, str], cwd: Path | None) -> Iterator[None]:
     before, folder = dict(os.environ), os.getcwd()
     os.environ.clear()
     os.environ.update(env)
-    os.chdir(env["HOME"])
+    os.chdir(cwd or env["HOME"])
     try:
         yield
     finally:
