@@ -121,9 +121,7 @@ class ServerHome(ChromaHome):
 
     def close(self) -> None:
         client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(Exception):
-                client.close()
+        _close(client)
 
 
 class CloudHome(ChromaHome):
@@ -135,6 +133,7 @@ class CloudHome(ChromaHome):
         if not self._tenant or not self._database:
             raise MemoryInputError("Chroma Cloud is named by cloud://TENANT/DATABASE")
         self.name = f"Chroma Cloud, {self._tenant}/{self._database}"
+        self._client: Any = None
 
     def connect(self) -> ClientAPI:
         key = os.environ.get("CHROMA_API_KEY")
@@ -143,17 +142,38 @@ class CloudHome(ChromaHome):
         import chromadb
 
         with self.errors():
-            client = chromadb.CloudClient(self._tenant, self._database, key, settings=settings())
-            _limit_waiting(client)
-            return client
+            self._client = chromadb.CloudClient(self._tenant, self._database, key, settings=settings())
+            _limit_waiting(self._client)
+            return self._client  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        _close(client)
 
 
 def _limit_waiting(client: Any) -> None:
     import httpx
 
-    session = getattr(getattr(client, "_server", None), "_session", None)
-    if isinstance(session, httpx.Client):
+    for session in _sessions(client):
         session.timeout = httpx.Timeout(_ANSWER, connect=_CONNECT)
+
+
+def _close(client: Any) -> None:
+    if client is None:
+        return
+    with contextlib.suppress(Exception):
+        client.close()
+    for session in _sessions(client):  # chromadb leaves their connections open
+        session.close()
+
+
+def _sessions(client: Any) -> list[Any]:
+    """What a client of chromadb asks its server with: itself, and for the names of databases."""
+    import httpx
+
+    asking = (client, getattr(client, "_admin_client", None))
+    found = [getattr(getattr(one, "_server", None), "_session", None) for one in asking]
+    return [session for session in found if isinstance(session, httpx.Client)]
 
 
 __all__ = ["chroma_home"]
