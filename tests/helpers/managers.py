@@ -1,4 +1,5 @@
-"""The original manager with a conversation in it, and no long-term part that would open Chroma."""
+"""Managers of the user's own: the original one with a conversation in it and no long-term part that would
+open Chroma, and the smallest that there is."""
 
 from __future__ import annotations
 
@@ -14,6 +15,22 @@ class NoFacts:
 
     def recall(self, query: str, k: int = 3, include_private: bool = False) -> list[str]:
         return []
+
+
+class Words:
+    """The smallest manager: two lists of words."""
+
+    def __init__(self) -> None:
+        self.said: list[dict[str, str]] = []
+
+    def add_user(self, text: str) -> None:
+        self.said.append({"role": "user", "content": text})
+
+    def add_ai(self, text: str) -> None:
+        self.said.append({"role": "assistant", "content": text})
+
+    def get_context(self, query: str | None = None) -> list[dict[str, str]]:
+        return self.said[-6:]
 
 
 def manager(**kwargs: Any) -> MemoryManager:
