@@ -10,12 +10,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from lc_memory.store import Store
 from tests.helpers import run
 from tests.helpers.homes import Home
 from tests.servers.postgres import PostgresServer, own_server, shared_server
+
+# An example may take as long as it takes: how long that is depends on what else the machine does.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
