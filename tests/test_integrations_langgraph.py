@@ -17,7 +17,6 @@ from tests.helpers.models import Scripted
 from tests.helpers.ways import WAYS
 
 CONFIG: Any = {"configurable": {"thread_id": "t1", "user_id": "u1"}}
-ROOT = Path(__file__).parent.parent
 
 
 def asked(words: str) -> dict[str, Any]:
