@@ -34,8 +34,9 @@ client = chromadb.PersistentClient(path=sys.argv[1])
 ltm._col = client.get_or_create_collection("long_term", embedding_function=Function())
 for n, fact in enumerate(FACTS):
     ltm.add_fact(fact, f"old{n}", private=n == 1)
-for n in range(int(sys.argv[2])):
-    ltm.add_fact(f"thing number {n}", f"thing{n}")
+if more := [f"thing{n}" for n in range(int(sys.argv[2]))]:
+    a_fact = ltm._col.get("old0")["metadatas"][0]
+    ltm._col.add(more, documents=[f"thing number {i[5:]}" for i in more], metadatas=[a_fact] * len(more))
 """
 
 
