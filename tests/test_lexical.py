@@ -14,9 +14,6 @@ from sqlalchemy import Connection, create_engine
 from lc_memory.facts import lexical_sql, words
 from lc_memory.facts.lexical import Entry, LexicalHit, LexicalItem, Question
 from lc_memory.facts.lexical_sql import DatabaseLexicalIndex, create_lexical
-from tests.servers.postgres import postgres, postgres_url
-
-__all__ = ["postgres", "postgres_url"]
 
 INDEX = DatabaseLexicalIndex()
 

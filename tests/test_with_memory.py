@@ -17,29 +17,13 @@ from pydantic import BaseModel
 
 from lc_memory import Memory, with_memory
 from lc_memory.errors import MemoryInputError, SessionBusyError
+from tests.helpers.managers import NoFacts, Words, manager, plain
 from tests.helpers.models import USAGE, Scripted
-from tests.test_recorder_matrix import NoFacts, manager, plain
 
 PROMPT = ChatPromptTemplate.from_messages(
     [("system", "s"), ("placeholder", "{history}"), ("human", "{question}")]
 )
 ASK = {"question": "我叫什么？"}
-
-
-class Words:
-    """The smallest manager: two lists of words."""
-
-    def __init__(self) -> None:
-        self.said: list[dict[str, str]] = []
-
-    def add_user(self, text: str) -> None:
-        self.said.append({"role": "user", "content": text})
-
-    def add_ai(self, text: str) -> None:
-        self.said.append({"role": "assistant", "content": text})
-
-    def get_context(self, query: str | None = None) -> list[dict[str, str]]:
-        return self.said[-6:]
 
 
 def make(model: Scripted, mm: Any = None) -> tuple[Any, Memory, Runnable[Any, Any], Runnable[Any, Any]]:

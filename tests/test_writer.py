@@ -21,7 +21,7 @@ from lc_memory.facts.kinds import NoteKind
 from lc_memory.facts.ledger import Ledger
 from lc_memory.facts.writer import NoteWriter
 from lc_memory.store import SessionKey, Store
-from tests.contracts.conftest import Home, home, postgres, postgres_url  # noqa: F401 - fixtures
+from tests.helpers.homes import Home
 
 KEY = SessionKey("s1", "u1")
 PHONE = "13926548710"
@@ -51,7 +51,7 @@ class Extractor:
 
 
 @pytest.fixture
-def store(home: Home) -> Store:  # noqa: F811
+def store(home: Home) -> Store:
     return home.open()
 
 
@@ -314,7 +314,7 @@ def test_nothing_private_stands_in_a_trace(store: Store) -> None:
 # ---------------------------------------------------------------- several at work
 
 
-def test_two_workers_read_a_turn_but_once(store: Store, home: Home) -> None:  # noqa: F811
+def test_two_workers_read_a_turn_but_once(store: Store, home: Home) -> None:
     other_store = home.open()
     slow, quick = Extractor(), Extractor()
     slow.hold = threading.Event()

@@ -146,12 +146,6 @@ class ServerHome(ChromaHome):
         _close(self._clients)
 
 
-def _close(clients: list[Any]) -> None:
-    while clients:
-        with contextlib.suppress(Exception):
-            clients.pop().close()
-
-
 class CloudHome(ChromaHome):
     """Chroma Cloud."""
 
@@ -183,9 +177,26 @@ class CloudHome(ChromaHome):
 def _limit_waiting(client: Any) -> None:
     import httpx
 
-    session = getattr(getattr(client, "_server", None), "_session", None)
-    if isinstance(session, httpx.Client):
+    for session in _sessions(client):
         session.timeout = httpx.Timeout(_ANSWER, connect=_CONNECT)
+
+
+def _close(clients: list[Any]) -> None:
+    while clients:
+        client = clients.pop()
+        with contextlib.suppress(Exception):
+            client.close()
+        for session in _sessions(client):  # chromadb leaves their connections open
+            session.close()
+
+
+def _sessions(client: Any) -> list[Any]:
+    """What a client of chromadb asks its server with: itself, and for the names of databases."""
+    import httpx
+
+    asking = (client, getattr(client, "_admin_client", None))
+    found = [getattr(getattr(one, "_server", None), "_session", None) for one in asking]
+    return [session for session in found if isinstance(session, httpx.Client)]
 
 
 __all__ = ["chroma_home"]

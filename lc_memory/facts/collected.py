@@ -88,7 +88,8 @@ ACTIVE, NEXT, LAST = "index", "index_next", "index_last"
 
 def recorded(database: Database, name: str = ACTIVE) -> Collected | None:
     """The collection that is in use (or, NEXT, the one that a reindex is filling; LAST, the one that was in
-    use before and is still to be deleted). A note that cannot be read is none: the index is then built anew."""
+    use before and is still to be deleted). A note that cannot be read is none: the index is then built
+    anew."""
     with database.read() as connection:
         value = connection.execute(_META_GET, {"name": name}).scalar()
     return None if value is None else _read(value)

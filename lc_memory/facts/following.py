@@ -78,13 +78,17 @@ class Follower:
         """Index the turns that are pending; some of them, where ``wait`` is False."""
         backlog = self._store.backlog()
         newest = backlog.newest()
+
+        def leave(turn: StoredTurn) -> None:
+            backlog.advance("index", [turn])
+
         while not self._stopping():
             with self._batches.inside():
                 turns = backlog.pending("index", limit=_TURNS_AT_ONCE, upto=newest)
                 if not turns:
                     return
                 self._attempts.made(
-                    turns, _turn_known_as, self._index_turns, lambda turn: backlog.advance("index", [turn])
+                    turns, _turn_known_as, self._index_turns, leave
                 )
             if not wait:
                 return
