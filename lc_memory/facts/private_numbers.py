@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lc_memory.facts.private_told import Told
 from lc_memory.facts.reading import Kind, Span
