@@ -11,12 +11,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.messages import BaseMessage
 
-from .context import Kind, Part, valid_groups
+from .context import Kind, Part, in_prompt, valid_groups
 from .converter import Converter
 from .errors import LCMemoryError, MemoryInputError, StoreError
 from .explain import Explanation
 from .messages import Message, from_lc, one_to_lc, text_of
 from .sessions import UNNAMED, Conversation
+from .spoken import answer_of, spoken
 from .store import SessionKey
 from .tokens import count_message_tokens
 
@@ -84,14 +85,12 @@ class ManagerConversation:
     def history(self, question: Message) -> list[BaseMessage]:
         with self._lock:
             context = self._context(text_of(question["content"]))
-        return self._to_lc(valid_groups(context))
+        return self._to_lc(in_prompt(_as_dicts(context)))
 
     def explain(self, question: Message) -> Explanation:
         query = text_of(question["content"])
         with self._lock:
-            given = self._context(query)
-        # LangChain messages and (role, content) pairs do, too.
-        context = [m if isinstance(m, dict) else from_lc(one_to_lc(m, i)) for i, m in enumerate(given)]
+            context = _as_dicts(self._context(query))
         kept = {id(m) for m in valid_groups(context)}
         parts = []
         for message in context:
@@ -101,7 +100,7 @@ class ManagerConversation:
             whole = id(message) in kept
             why = "in the manager's context" if whole else "a tool call and its results are not all here"
             parts.append(
-                Part(kind, text_of(message.get("content")), count_message_tokens(message), whole, why)
+                Part(kind, spoken(message), count_message_tokens(message), whole, why)
             )
         asked = count_message_tokens(question)
         parts.append(Part("question", query, asked, True, "always"))
@@ -145,7 +144,7 @@ class ManagerConversation:
                         self.manager.add(message)
                 else:  # two lists of words have no place for what stands between
                     self.manager.add_user(text_of(turn[0]["content"]))
-                    self.manager.add_ai(text_of(turn[-1].get("content")))
+                    self.manager.add_ai(text_of(turn[-1].get("content")) or answer_of(turn))
             except Exception as error:
                 name = type(self.manager).__name__
                 raise StoreError(f"{name} did not take the turn: {type(error).__name__}: {error}") from error
@@ -168,6 +167,11 @@ class ManagerConversation:
                     RuntimeWarning,
                     stacklevel=2,
                 )
+
+
+def _as_dicts(context: list[Any]) -> list[Message]:
+    """LangChain messages and (role, content) pairs do, too."""
+    return [m if isinstance(m, dict) else from_lc(one_to_lc(m, i)) for i, m in enumerate(context)]
 
 
 def _check_callable(manager: Any, call: str) -> None:
