@@ -106,8 +106,10 @@ def _call_ids(message: Message) -> Missing:
             return Counter([f"{_LEGACY}{legacy['name']}"])
         here = {answered_id(part) for part in _parts(message, is_result)}
         ids = [i for i in map(call_id, _parts(message, is_call)) if i not in here]
+    elif isinstance(calls, list):
+        ids = [c.get("id") if isinstance(c, dict) else None for c in calls]
     else:
-        ids = [c.get("id") if isinstance(c, dict) else None for c in calls] if isinstance(calls, list) else [None]
+        return None
     named = [i for i in ids if isinstance(i, str) and i]
     return Counter(named) if len(named) == len(ids) else None
 
@@ -158,7 +160,9 @@ def without_calls(message: Message) -> Message:
         out["additional_kwargs"] = {k: v for k, v in nested.items() if k not in _CALL_KEYS}
     if isinstance(out.get("content"), list):
         dropped = {call_id(p) for p in _parts(message, is_call)}
-        out["content"] = [p for p in out["content"] if not (is_call(p) or is_result(p) or (dropped and is_thought(p)))]
+        out["content"] = [
+            p for p in out["content"] if not (is_call(p) or is_result(p) or (dropped and is_thought(p)))
+        ]
     return out
 
 
@@ -227,7 +231,7 @@ def _calls(message: Message) -> bool:
 def _as_said(message: Message) -> Message:
     """An assistant's message with what was said in it as text, which every service takes. Its calls stay."""
     content = message.get("content")
-    if isinstance(content, str) and (_says(content) or (not content and _calls(message))):
+    if (not content and _calls(message)) or (isinstance(content, str) and _says(content)):
         return message
     if isinstance(content, list) and content and all(_is_said(p) for p in content):
         return message
@@ -239,7 +243,7 @@ def _as_said(message: Message) -> Message:
     out = {k: v for k, v in message.items() if k not in dropped}
     out["content"] = [*([{"type": "text", "text": words}] if words else []), *raw] if raw else words
     metadata = out.get("response_metadata")
-    if isinstance(metadata, dict) and "output_version" in metadata:  # says that the content is a list of parts
+    if isinstance(metadata, dict):  # it may say that the content is a list of parts
         out["response_metadata"] = {k: v for k, v in metadata.items() if k != "output_version"}
     return out
 

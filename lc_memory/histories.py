@@ -5,12 +5,13 @@
     read([{"role": "user", "content": "我叫小明"}, {"role": "assistant", "content": "你好，小明"}])
     read({"contents": [{"role": "user", "parts": [{"text": "我叫小明"}]}, …]})
 
-All become the OpenAI-style dicts that ``messages.py`` knows. Known are, as a list or as an object that holds
-one: OpenAI's messages (chat completions, with tool calls; a fine-tuning line; a request with its answer), items
-of the Responses API, LangChain's message objects, what ``messages_to_dict`` and ``dumpd`` make of them,
-(role, text) pairs, Anthropic's and Bedrock's messages, Gemini's ``contents``, ShareGPT's ``from`` and ``value``,
-the Vercel AI SDK's ``parts``, ``{"role", "text"}``, rows of ``message_store``, and any of them as a string of
-JSON. A message in no known form is a MemoryInputError that says which and why; none is ever read as a blank one.
+All become the OpenAI-style dicts that ``messages.py`` knows. Known are, as a list or as an object that
+holds one: OpenAI's messages (chat completions, with tool calls; a fine-tuning line; a request with its
+answer), items of the Responses API, LangChain's message objects, what ``messages_to_dict`` and ``dumpd`` make
+of them, (role, text) pairs, Anthropic's and Bedrock's messages, Gemini's ``contents``, ShareGPT's ``from`` and
+``value``, the Vercel AI SDK's ``parts``, ``{"role", "text"}``, rows of ``message_store``, and any of them as a
+string of JSON. A message in no known form is a MemoryInputError that says which and why; none is ever read as
+a blank one.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ _LISTS = ("messages", "conversations", "conversation", "contents", "input", "out
 """Under which names an object holds its messages."""
 
 
-def read(history: Any) -> list[Message]:
+def read(history: Any, *, blanks: bool = False) -> list[Message]:
     """The messages of a history in any known form, a single message included, as OpenAI-style dicts.
 
+    ``blanks``: whether a message of the user may say nothing, as one that a front end sends along.
     Raises MemoryInputError, naming the first place that is not understood and why.
     """
+    reader = _Reader(blanks)
     if _is_one(history):
-        reader = _Reader()
         reader.take(history, "the message")
         return reader.done()
-    reader = _Reader()
     for message, where in _entries(history):
         reader.take(message, where)
     return reader.done()
@@ -180,7 +181,9 @@ def _pair(history: Mapping[str, Any]) -> Iterator[tuple[Any, str]] | None:
     """A training line without messages: a prompt and its completion."""
     for asked, answered in (("prompt", "completion"), ("instruction", "output")):
         if isinstance(history.get(asked), str) and isinstance(history.get(answered), str):
-            question = "\n".join(q for q in (history[asked], history.get("input")) if isinstance(q, str) and q)
+            question = "\n".join(
+                q for q in (history[asked], history.get("input")) if isinstance(q, str) and q
+            )
             said = [("system", history.get("system"), "'system'")] if history.get("system") else []
             for i, before in enumerate(history.get("history") or ()):
                 said += [("user", before[0], f"history[{i}]"), ("assistant", before[1], f"history[{i}]")]
@@ -195,7 +198,8 @@ def _pair(history: Mapping[str, Any]) -> Iterator[tuple[Any, str]] | None:
 class _Reader:
     """Reads one message after another; knows which calls wait for a result, for some forms do not say."""
 
-    def __init__(self) -> None:
+    def __init__(self, blanks: bool) -> None:
+        self._blanks = blanks
         self._out: list[Message] = []
         self._waiting: list[tuple[str, str]] = []  # id and name
         self._parts: list[Any] = []  # of the assistant's next message: what was thought, what ran by itself
@@ -228,7 +232,11 @@ class _Reader:
         if isinstance(message, (str, bytes)):
             message = _from_json(message, where)
         elif isinstance(message, (tuple, list)):
-            if len(message) != 2 or not isinstance(message[0], str) or message[0].strip().lower() not in _ROLES:
+            if (
+                len(message) != 2
+                or not isinstance(message[0], str)
+                or message[0].strip().lower() not in _ROLES
+            ):
                 raise MemoryInputError(f"{where}: a message in a pair is (role, text), got {_shown(message)}")
             message = {"role": message[0], "content": message[1]}
         elif not isinstance(message, Mapping) and hasattr(message, "model_dump"):
@@ -254,18 +262,28 @@ class _Reader:
             message = {**message, "role": _ROLES.get(role.strip().lower(), role)}
         if message["role"] == "assistant" and self._parts:
             content = message.get("content")
-            text = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+            text = (
+                content
+                if isinstance(content, list)
+                else [{"type": "text", "text": content}]
+                if content
+                else []
+            )
             message = {**message, "content": [*self._parts, *text]}
             self._parts = []
         elif message["role"] != "assistant":
             self._thought()
         for call in message.get("tool_calls") or ():
             if isinstance(call, dict) and isinstance(call.get("id"), str):
-                name = (call.get("function") or call).get("name") if isinstance(call.get("function"), dict) else None
+                name = (
+                    (call.get("function") or call).get("name")
+                    if isinstance(call.get("function"), dict)
+                    else None
+                )
                 self._waiting.append((call["id"], name or ""))
         if message["role"] == "tool":
             self._waiting = [w for w in self._waiting if w[0] != message.get("tool_call_id")]
-        if message["role"] == "user" and _is_blank(message.get("content")):
+        if message["role"] == "user" and not self._blanks and _is_blank(message.get("content")):
             raise MemoryInputError(f"{where}: a message of the user that says nothing")
         # There and back: what a prompt could not show is refused here.
         self._out.append(from_lc(_to_lc(message)))
@@ -338,7 +356,9 @@ class _Reader:
             arguments = call.get("arguments", call.get("parameters", call.get("args", {})))
             text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
             function = {"name": call["name"], "arguments": text}
-            calls.append({"id": f"{self._id()}_{n}" if n else self._id(), "type": "function", "function": function})
+            calls.append(
+                {"id": f"{self._id()}_{n}" if n else self._id(), "type": "function", "function": function}
+            )
         self._add({"role": "assistant", "content": None, "tool_calls": calls}, where)
 
     def parts(self, one: Message, where: str) -> None:
@@ -363,7 +383,11 @@ class _Reader:
 
         for i, part in enumerate(listed):
             at = f"{where}['parts'][{i}]"
-            got = _gemini_part(part, at) if not (isinstance(part, Mapping) and "type" in part) else _ui_part(part, at)
+            got = (
+                _gemini_part(part, at)
+                if not (isinstance(part, Mapping) and "type" in part)
+                else _ui_part(part, at)
+            )
             call, result, content = got
             if (content or call) and results:
                 flush()
@@ -396,14 +420,27 @@ class _Reader:
         elif kind.endswith("_output"):
             output = one.get("output")
             if isinstance(output, (list, Mapping)):
-                output = _content_of([_part(p, where) for p in output]) if isinstance(output, list) else _json(output)
+                output = (
+                    _content_of([_part(p, where) for p in output])
+                    if isinstance(output, list)
+                    else _json(output)
+                )
             self._add({"role": "tool", "tool_call_id": one["call_id"], "content": output}, where)
         elif is_call(one):
             body = {k: v for k, v in one.items() if k not in ("type", "id", "call_id", "status")}
             function = {"name": kind.removesuffix("_call"), "arguments": _json(body)}
-            self._call({"id": one.get("call_id") or self._id(one.get("id")), "type": "function", "function": function}, where)
+            self._call(
+                {
+                    "id": one.get("call_id") or self._id(one.get("id")),
+                    "type": "function",
+                    "function": function,
+                },
+                where,
+            )
         elif kind == "item_reference":
-            raise MemoryInputError(f"{where}: it only names an item that lies at the service: {_shown(one.get('id'))}")
+            raise MemoryInputError(
+                f"{where}: it only names an item that lies at the service: {_shown(one.get('id'))}"
+            )
         else:
             self._parts.append(one)
 
@@ -430,7 +467,9 @@ class _Reader:
         parts = [_part(p, f"{where}['content'][{i}]") for i, p in enumerate(content)]
         if role == "assistant":
             calls = one.get("tool_calls") or [_block_call(p) for p in parts if _is_client_call(p)]
-            self._add({**one, "role": role, "content": parts, **({"tool_calls": calls} if calls else {})}, where)
+            self._add(
+                {**one, "role": role, "content": parts, **({"tool_calls": calls} if calls else {})}, where
+            )
             return
         results = [p for p in parts if is_result(p)]
         for part in results:
@@ -443,17 +482,31 @@ class _Reader:
 _CALLS = frozenset({"tool_calls", "function_call", "refusal", "audio", "reasoning_content"})
 _ITEMS = ("_call", "_call_output", "_approval_request", "_approval_response")
 
+_ITEM_TYPES = frozenset({"message", "reasoning", "item_reference", "compaction", "mcp_list_tools"})
+
+
+def _is_langchain(m: Message) -> bool:
+    return "lc" in m or (isinstance(m.get("type"), str) and isinstance(m.get("data"), dict))
+
+
+def _is_row(m: Message) -> bool:
+    return "role" not in m and isinstance(m.get("message"), (str, bytes, dict))
+
+
+def _is_item(m: Message) -> bool:
+    kind = m.get("type")
+    return isinstance(kind, str) and (kind in _ITEM_TYPES or kind.endswith(_ITEMS))
+
+
 _FORMS: tuple[tuple[Callable[[Message], bool], Callable[[_Reader, Message, str], None]], ...] = (
-    (lambda m: "lc" in m or (isinstance(m.get("type"), str) and isinstance(m.get("data"), dict)), _Reader.langchain),
-    (lambda m: "role" not in m and "message" in m and isinstance(m["message"], (str, bytes, dict)), _Reader.row),
+    (_is_langchain, _Reader.langchain),
+    (_is_row, _Reader.row),
     (lambda m: "from" in m and "role" not in m, _Reader.share_gpt),
     (lambda m: "parts" in m and "content" not in m, _Reader.parts),
-    (lambda m: isinstance(m.get("type"), str) and (m["type"] in ("message", "reasoning", "item_reference", "compaction",
-                                                                 "mcp_list_tools") or m["type"].endswith(_ITEMS)),
-     _Reader.item),
+    (_is_item, _Reader.item),
     (lambda m: isinstance(m.get("role"), str), _Reader.said),
     (lambda m: m.get("type") in _LC_TYPES and "content" in m, _Reader.langchain),
-)  # fmt: skip
+)
 
 
 def _is_blank(content: Any) -> bool:
@@ -499,7 +552,9 @@ def _part(part: Any, where: str) -> Any:
         if isinstance(text, Mapping):
             text = text.get("value")
         if not isinstance(text, str):
-            raise MemoryInputError(f"{where}: a text part without text (its keys: {', '.join(map(repr, part))})")
+            raise MemoryInputError(
+                f"{where}: a text part without text (its keys: {', '.join(map(repr, part))})"
+            )
         if part.get("type") == "text" and text is part["text"]:
             return dict(part)
         extra = {k: v for k, v in part.items() if k not in ("type", "text", "annotations", "logprobs") or (
@@ -522,14 +577,22 @@ def _content_of(parts: Sequence[Any]) -> Any:
 
 
 def _is_client_call(part: Any) -> bool:
-    return is_call(part) and part_type(part) in ("tool_use", "toolUse", "tool-call", "tool_call", "function_call")
+    return is_call(part) and part_type(part) in (
+        "tool_use",
+        "toolUse",
+        "tool-call",
+        "tool_call",
+        "function_call",
+    )
 
 
 def _block_call(part: Mapping[str, Any]) -> Message:
     body = part.get("toolUse", part) if "type" not in part else part
     name = body.get("name", body.get("toolName"))
     given = next((body[k] for k in ("input", "args", "arguments") if body.get(k) is not None), {})
-    call_id = next((body[k] for k in ("call_id", "id", "toolUseId", "toolCallId") if isinstance(body.get(k), str)), None)
+    call_id = next(
+        (body[k] for k in ("call_id", "id", "toolUseId", "toolCallId") if isinstance(body.get(k), str)), None
+    )
     arguments = given if isinstance(given, str) else _json(given)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
@@ -541,7 +604,7 @@ def _block_result(part: Mapping[str, Any]) -> Message:
         content = content["value"] if isinstance(content.get("value"), str) else _json(content)
     if isinstance(content, list):
         content = _content_of([
-            {"type": "text", "text": _json(p["json"])} if isinstance(p, Mapping) and "json" in p else _part(p, "a result")
+            {"type": "text", "text": _json(p["json"])} if "json" in p else _part(p, "a result")
             for p in content
         ])  # fmt: skip
     failed = body.get("is_error") or body.get("status") == "error"
@@ -563,7 +626,11 @@ def _gemini_part(part: Any, where: str) -> _Got:
             function = {"name": body["name"], "arguments": _json(body.get("args") or {})}
             return {"id": body.get("id"), "function": function}, None, None
         if isinstance(body, Mapping):
-            return None, {"id": body.get("id"), "name": body.get("name"), "content": _json(body.get("response"))}, None
+            return (
+                None,
+                {"id": body.get("id"), "name": body.get("name"), "content": _json(body.get("response"))},
+                None,
+            )
     if isinstance(part.get("text"), str):
         if part.get("thought") is True:
             return None, None, {"type": "thinking", "thinking": part["text"]}
@@ -574,23 +641,42 @@ def _gemini_part(part: Any, where: str) -> _Got:
         return None, None, _attached(kind, f"data:{kind};base64,{inline.get('data')}")
     lies = part.get("fileData", part.get("file_data"))
     if isinstance(lies, Mapping):
-        kind, uri = str(lies.get("mimeType", lies.get("mime_type"))), lies.get("fileUri", lies.get("file_uri"))
+        kind, uri = (
+            str(lies.get("mimeType", lies.get("mime_type"))),
+            lies.get("fileUri", lies.get("file_uri")),
+        )
         return None, None, _attached(kind, str(uri))
     code = part.get("executableCode", part.get("executable_code"))
     if isinstance(code, Mapping):
-        return None, None, {"type": "text", "text": f"```{str(code.get('language', '')).lower()}\n{code.get('code')}\n```"}
+        return (
+            None,
+            None,
+            {"type": "text", "text": f"```{str(code.get('language', '')).lower()}\n{code.get('code')}\n```"},
+        )
     ran = part.get("codeExecutionResult", part.get("code_execution_result"))
     if isinstance(ran, Mapping):
         return None, None, {"type": "text", "text": f"```\n{ran.get('output', '')}\n```"}
-    raise MemoryInputError(f"{where}: a part in no known form (its keys: {', '.join(map(repr, part)) or 'none'})")
+    raise MemoryInputError(
+        f"{where}: a part in no known form (its keys: {', '.join(map(repr, part)) or 'none'})"
+    )
 
 
 def _ui_part(part: Mapping[str, Any], where: str) -> _Got:
     kind = str(part["type"])
     if kind == "reasoning":
-        return None, None, {"type": "reasoning", "reasoning": str(part.get("text", part.get("reasoning", "")))}
+        return (
+            None,
+            None,
+            {"type": "reasoning", "reasoning": str(part.get("text", part.get("reasoning", "")))},
+        )
     if kind == "file":
-        return None, None, _attached(str(part.get("mediaType", part.get("mimeType"))), str(part.get("url", part.get("data"))))
+        return (
+            None,
+            None,
+            _attached(
+                str(part.get("mediaType", part.get("mimeType"))), str(part.get("url", part.get("data")))
+            ),
+        )
     if kind == "step-start":
         return None, None, None
     if kind == "tool-invocation" or kind == "dynamic-tool" or kind.startswith("tool-"):
@@ -608,7 +694,10 @@ def _attached(kind: str, url: str) -> Message:
     if kind.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
     if kind.startswith("audio/") and url.startswith("data:"):
-        return {"type": "input_audio", "input_audio": {"data": url.partition(",")[2], "format": kind.partition("/")[2]}}
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": url.partition(",")[2], "format": kind.partition("/")[2]},
+        }
     return {"type": "file", "file": {"file_data" if url.startswith("data:") else "url": url}}
 
 

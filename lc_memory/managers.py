@@ -20,6 +20,7 @@ from .sessions import UNNAMED, Conversation
 from .spoken import answer_of, spoken
 from .store import SessionKey
 from .tokens import count_message_tokens
+from .turn import unknown
 
 
 @runtime_checkable
@@ -82,15 +83,12 @@ class ManagerConversation:
         self._last_turn: str | None = None
         self._recall_after = 0.0  # monotonic time before which the long-term part is left alone
 
-    def history(self, question: Message) -> list[BaseMessage]:
-        with self._lock:
-            context = self._context(text_of(question["content"]))
-        return self._to_lc(in_prompt(_as_dicts(context)))
+    def history(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
+        return self._to_lc(in_prompt(self._before(question, before)))
 
-    def explain(self, question: Message) -> Explanation:
+    def explain(self, question: Message, before: Sequence[Message] = ()) -> Explanation:
         query = text_of(question["content"])
-        with self._lock:
-            context = _as_dicts(self._context(query))
+        context = self._before(question, before)
         kept = {id(m) for m in valid_groups(context)}
         parts = []
         for message in context:
@@ -99,12 +97,15 @@ class ManagerConversation:
                 kind = "system"
             whole = id(message) in kept
             why = "in the manager's context" if whole else "a tool call and its results are not all here"
-            parts.append(
-                Part(kind, spoken(message), count_message_tokens(message), whole, why)
-            )
+            parts.append(Part(kind, spoken(message), count_message_tokens(message), whole, why))
         asked = count_message_tokens(question)
         parts.append(Part("question", query, asked, True, "always"))
         return Explanation(type(self.manager).__name__, query, parts)
+
+    def _before(self, question: Message, before: Sequence[Message]) -> list[Message]:
+        with self._lock:
+            context = _as_dicts(self._context(text_of(question["content"])))
+        return [*context, *unknown(before, context)] if before else context
 
     def _context(self, query: str) -> list[Any]:
         context = self._given(query)

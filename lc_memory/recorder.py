@@ -15,6 +15,7 @@ from contextlib import aclosing, closing
 from typing import Any, Literal, cast
 
 from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
 from langchain_core.runnables.config import get_config_list, get_executor_for_config, patch_config
 from langchain_core.runnables.graph import Graph
@@ -23,6 +24,7 @@ from langchain_core.runnables.utils import gather_with_concurrency, get_unique_c
 from .errors import LCMemoryError, MemoryInputError, StoreError
 from .memory import SPECS, Memory, knowing_its_signature
 from .messages import Message
+from .reaching import out_of_reach, takes_questions
 from .sessions import Conversation
 from .store import SessionKey
 from .turn import TurnRecorder, merged, turn_messages
@@ -40,7 +42,11 @@ def with_memory(
     Exactly one save for each turn that finished; none for one that raised, was cancelled, or whose stream
     was closed early. Turns of one session run one after another. ``on_save_error``: a failed save raises
     a StoreError, because a user who is told nothing loses data; "warn" hands the answer out all the same,
-    with a RuntimeWarning. The chain takes a dict with the memory's question key, or the question itself.
+    with a RuntimeWarning. What is returned takes what the chain takes; where ``load_mem`` stands first, which
+    takes a dict with the memory's question key, also the question itself: text, a message, a conversation.
+
+    A RuntimeWarning says so where the chain can be seen to remember nothing: it has no ``load_mem`` of this
+    memory, or its prompt no place for the history.
     """
     if not isinstance(memory, Memory):
         raise MemoryInputError(
@@ -52,6 +58,9 @@ def with_memory(
         )
     if on_save_error not in ("raise", "warn"):
         raise MemoryInputError(f'on_save_error is "raise" or "warn", not {on_save_error!r}')
+    missing = out_of_reach(chain, memory)
+    if missing is not None:
+        warnings.warn(f"with_memory: {missing}", RuntimeWarning, stacklevel=2)
     return WithMemory(chain, memory, on_save_error)
 
 
@@ -84,6 +93,7 @@ class WithMemory(Runnable[Any, Any]):
         self.memory = memory
         self.on_save_error = on_save_error
         self.name = bound.get_name()
+        self._takes_questions = takes_questions(bound, memory)
         self._turn_run = knowing_its_signature(self._run)
         self._turn_arun = knowing_its_signature(self._arun)
         self._turn_stream = knowing_its_signature(self._stream)
@@ -92,7 +102,7 @@ class WithMemory(Runnable[Any, Any]):
     # ------------------------------------------------------------ one turn
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return self._call_with_config(self._turn_run, input, config, **kwargs)
+        return self._call_with_config(self._turn_run, self._given(input), config, **kwargs)
 
     def _run(self, given: Any, config: RunnableConfig, **kwargs: Any) -> Any:
         turn = self._begin(given, config)
@@ -107,7 +117,7 @@ class WithMemory(Runnable[Any, Any]):
                 turn.recorder.open = False
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return await self._acall_with_config(self._turn_arun, input, config, **kwargs)
+        return await self._acall_with_config(self._turn_arun, self._given(input), config, **kwargs)
 
     async def _arun(self, given: Any, config: RunnableConfig, **kwargs: Any) -> Any:
         turn = self._begin(given, config)
@@ -135,7 +145,7 @@ class WithMemory(Runnable[Any, Any]):
         yield from self._transform_stream_with_config(input, self._turn_stream, config, **kwargs)
 
     def _stream(self, given: Iterator[Any], config: RunnableConfig, **kwargs: Any) -> Iterator[Any]:
-        whole = merged(list(given))
+        whole = self._given(merged(list(given)))
         turn = self._begin(whole, config)
         if turn is None:
             yield from self.bound.stream(whole, config, **kwargs)
@@ -178,7 +188,7 @@ class WithMemory(Runnable[Any, Any]):
     async def _astream(
         self, given: AsyncIterator[Any], config: RunnableConfig, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        whole = merged([chunk async for chunk in given])
+        whole = self._given(merged([chunk async for chunk in given]))
         turn = self._begin(whole, config)
         if turn is None:
             async for chunk in self.bound.astream(whole, config, **kwargs):
@@ -262,6 +272,11 @@ class WithMemory(Runnable[Any, Any]):
         return list(sessions.values())
 
     # ------------------------------------------------------------ begin and save
+
+    def _given(self, given: Any) -> Any:
+        """A question by itself, as the dict that load_mem takes."""
+        bare = isinstance(given, (str, list, BaseMessage))
+        return {self.memory.question_key: given} if bare and self._takes_questions else given
 
     def _begin(self, given: Any, config: RunnableConfig) -> _Turn | None:
         """The turn to be saved, or None inside a turn of the same session: that one saves."""

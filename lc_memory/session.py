@@ -13,6 +13,7 @@ from .histories import read, turns
 from .messages import messages_to_lc
 from .store import Forgotten, SessionKey
 from .stored import StoredSession
+from .turn import asked
 
 
 class Session:
@@ -29,8 +30,8 @@ class Session:
         """Bring in what was said elsewhere: one message, a turn, or a conversation of any length.
 
         ``history``: OpenAI-style dicts, LangChain messages, (role, text) pairs, or any other form that
-        :mod:`lc_memory.histories` names, as a list or as the object that holds it. It becomes turns, each from
-        a message of the user to the next, as if they had been said here: the newest stand in the window, the
+        :mod:`lc_memory.histories` names, as a list or as the object that holds it. It becomes turns, each
+        from a message of the user to the next, as if they had been said here: the newest stand in the window, the
         others can be recalled. System messages in front stand in every prompt of the session. All of it is
         saved, or nothing. Added again, it is there again.
 
@@ -50,9 +51,12 @@ class Session:
         what the window has left behind included."""
         return messages_to_lc([m for turn in self._stored().turns(start, limit) for m in turn.messages])
 
-    def context(self, question: str = "") -> list[BaseMessage]:
-        """What the prompt of ``question`` would get before it."""
-        return self._stored().context({"role": "user", "content": question})
+    def context(self, question: Any = "") -> list[BaseMessage]:
+        """What the prompt of ``question`` would get before it. ``question``: as for ``memory.history``."""
+        found = asked(question)
+        if found is None:
+            raise MemoryInputError("context(question): expected text, or a conversation that ends with one")
+        return self._stored().context(found.question, found.before)
 
     @property
     def summary(self) -> str | None:

@@ -43,7 +43,9 @@ def _shown(text: str) -> list[tuple[int, int]]:
     """Where the words stand that are no thoughts."""
     if not any(mark in text for mark in "<[◁"):
         return [(0, len(text))]
-    marks = [(m.start(), m.end(), any(m.groups())) for m in _THOUGHT_MARK.finditer(text) if not _quoted(text, m)]
+    marks = [
+        (m.start(), m.end(), any(m.groups())) for m in _THOUGHT_MARK.finditer(text) if not _quoted(text, m)
+    ]
     out: list[tuple[int, int]] = []
     at = i = 0
     while i < len(marks):
@@ -84,10 +86,19 @@ _THOUGHTS = frozenset({
 _WHOLE = frozenset({
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
 })  # fmt: skip
-_CALL = ("_use", "_call", "_call_chunk", "-call", "toolUse", "functionCall", "_approval_request", "input_json_delta")
-_RESULT = ("_result", "_call_output", "-result", "toolResult", "functionResponse", "_approval_response", "_search_output")
+# How the types end, of today's and of those to come.
+_CALL = (
+    "_use", "_call", "_call_chunk", "-call", "toolUse", "functionCall", "_approval_request",
+    "input_json_delta",
+)  # fmt: skip
+_RESULT = (
+    "_result", "_call_output", "-result", "toolResult", "functionResponse", "_approval_response",
+    "_search_output",
+)  # fmt: skip
 _ID_OF_CALL = ("call_id", "id", "toolCallId", "toolUseId")
-_ID_OF_RESULT = ("tool_use_id", "call_id", "tool_call_id", "toolCallId", "toolUseId", "approval_request_id", "id")
+_ID_OF_RESULT = (
+    "tool_use_id", "call_id", "tool_call_id", "toolCallId", "toolUseId", "approval_request_id", "id",
+)  # fmt: skip
 
 
 def part_type(part: Any) -> str:
@@ -130,7 +141,9 @@ def _first(part: Any, names: Sequence[str]) -> str | None:
     if not isinstance(part, dict):
         return None
     kind = part.get("type")
-    body = part["value"] if kind == "non_standard" else part if isinstance(kind, str) else part.get(part_type(part))
+    body = part if isinstance(kind, str) else part.get(part_type(part))
+    if kind == "non_standard":
+        body = part["value"]
     if not isinstance(body, Mapping):
         return None
     return next((body[n] for n in names if isinstance(body.get(n), str) and body[n]), None)
@@ -175,15 +188,20 @@ def _lines(content: Sequence[Any]) -> Iterator[str]:
     """The parts as text. Pieces of a text are joined as they are, for a mark may stand in two of them."""
     before = True  # the last one was text, or there was none
     for part in content:
-        if is_thought(part) or is_call(part) or is_result(part) or part_type(part) in _WHOLE - {"image_generation_call"}:
+        kind = part_type(part)
+        if is_thought(part) or is_call(part) or is_result(part) or kind in _SILENT:
             continue
-        text = part if isinstance(part, str) else part.get("text") if part_type(part) in ("text", "output_text") else None
+        text = part if isinstance(part, str) else part.get("text") if kind in _TEXT else None
         if isinstance(text, str):
             yield text if before else f"\n{text}"
             before = True
-        elif isinstance(part, dict) and part_type(part) not in ("text", "output_text", ""):
+        elif isinstance(part, dict) and kind and kind not in _TEXT:
             yield f"\n{in_words(part)}"
             before = False
+
+
+_TEXT = frozenset({"text", "output_text"})
+_SILENT = _WHOLE - {"image_generation_call"}  # what came of it stands in the words; a picture does not
 
 
 def _elsewhere(message: Message) -> Iterator[str]:
@@ -197,18 +215,19 @@ def _elsewhere(message: Message) -> Iterator[str]:
 
 def arguments_of(message: Message) -> str:
     """What the calls of a message hand over, a line of JSON each: a structured answer is that."""
-    lines = []
+    lines: list[Any] = []
     for call in message.get("tool_calls") or ():
-        body = call.get("function") if isinstance(call, dict) else None
-        given = body.get("arguments") if isinstance(body, dict) else call.get("args") if isinstance(call, dict) else None
-        if given:
-            lines.append(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str))
+        if isinstance(call, dict):
+            body = call.get("function")
+            lines.append(body.get("arguments") if isinstance(body, dict) else call.get("args"))
     if not lines and isinstance(message.get("content"), list):
-        for part in message["content"]:
-            given = part.get("input", part.get("arguments")) if is_call(part) and isinstance(part, dict) else None
-            if given:
-                lines.append(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str))
-    return "\n".join(lines)
+        calls = [p for p in message["content"] if isinstance(p, dict) and is_call(p)]
+        lines = [p.get("input", p.get("arguments")) for p in calls]
+    return "\n".join(
+        given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+        for given in lines
+        if given
+    )
 
 
 def answer_of(turn: Sequence[Message]) -> str:

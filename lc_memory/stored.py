@@ -27,11 +27,13 @@ from .explain import Explanation
 from .facts import Fact
 from .facts.kinds import kept_as
 from .facts.privacy import PrivacyMode, passed, warn_of_private
+from .histories import turns as turns_of
 from .messages import Message, messages_to_lc, text_of
 from .remember import said_to_remember
-from .spoken import spoken
+from .spoken import answer_of, spoken
 from .store import SessionKey, Snapshot, Store, Turn
 from .summary import Summariser
+from .turn import unknown
 
 if TYPE_CHECKING:
     from .facts.notes import MemoryNotes
@@ -128,14 +130,14 @@ class StoredSession:
 
     # ------------------------------------------------------------ reading
 
-    def history(self, question: Message) -> list[BaseMessage]:
-        plan = self._plan(question)
+    def history(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
+        plan = self._plan(question, before)
         with self._lock:
             self._last_prompt = [*plan.messages, question]
             return self._to_lc(plan.messages)
 
-    def explain(self, question: Message) -> Explanation:
-        plan = self._plan(question)
+    def explain(self, question: Message, before: Sequence[Message] = ()) -> Explanation:
+        plan = self._plan(question, before)
         prompt = [*plan.messages, question]
         count = self._settings.count
         same = 0
@@ -164,26 +166,39 @@ class StoredSession:
             dropped=[f"{d.kind}: {d.content} ({d.why})" for d in report.dropped] if report else [],
         )
 
-    def _plan(self, question: Message) -> Plan:
+    def _plan(self, question: Message, before: Sequence[Message]) -> Plan:
         query = text_of(question["content"])
         state = self.state()
         turns = self._shown(state)
         units = self._window(turns)
+        given = self._unknown(before, turns, state) if before else []
         core = self._store.ledger().current(self.key.owner, core=True)
         found = self._recall.remembered(self.key, query, turns) if self._recall and query else []
         material = Material(
             question=question,
-            system=_system_messages(state.kept, (unit.messages for unit in units)),
+            system=_system_messages(state.kept, (unit.messages for unit in (*units, *given))),
             core=[core_line(fact) for fact in core],
             summary=state.summary,
-            window=[self._without_system(unit) for unit in units],
+            window=[self._without_system(unit) for unit in (*units, *given)],
             recalled=found,
         )
         return assemble(material, self._settings.budget, self._settings.count)
 
-    def context(self, question: Message) -> list[BaseMessage]:
+    def _unknown(self, before: Sequence[Message], turns: Sequence[Turn], state: Snapshot) -> list[Unit]:
+        """What a caller sent along and nobody has saved, as further turns of the window."""
+        known: list[Message] = [*state.kept]
+        for turn in turns:
+            known += [*turn.messages, {"role": "assistant", "content": answer_of(turn.messages)}]
+        systems, said = [], []
+        for message in unknown(before, known):
+            (systems if message["role"] in ("system", "developer") else said).append(message)
+        units = [tuple(in_prompt(turn)) for turn in turns_of(said)]
+        units = [(*({**m, "role": "system"} for m in systems), *(units[0] if units else ())), *units[1:]]
+        return [Unit(messages, sum(map(self._settings.count, messages))) for messages in units if messages]
+
+    def context(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
         """As ``history``, for a look from outside: it does not count as the session's last prompt."""
-        return messages_to_lc(self._plan(question).messages)
+        return messages_to_lc(self._plan(question, before).messages)
 
     def turns(self, start: int = 1, limit: int | None = None) -> Iterator[Turn]:
         return self._store.turns(self.key, start=start, limit=limit)

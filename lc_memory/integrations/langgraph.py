@@ -18,11 +18,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from typing_extensions import NotRequired
 
-from ..errors import MissingExtraError
+from ..errors import MemoryInputError, MissingExtraError
 from ..memory import Memory
 from ..recorder import OnSaveError
 from ..script import SYSTEM
@@ -49,8 +49,11 @@ def load_mem(memory: Memory) -> Node:
 
     def load_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
         messages = state["messages"]
-        question = messages[last_question(messages)]
-        return {"history": memory.history(question, config), "turn_id": uuid.uuid4().hex}
+        if isinstance(messages[-1], AIMessage) and not messages[-1].tool_calls:
+            raise MemoryInputError("the last message is the assistant's: there is no question to answer")
+        # The question, and what a caller sent along before it: of that the memory has what it saved.
+        history = memory.history(messages[: last_question(messages) + 1], config)
+        return {"history": history, "turn_id": uuid.uuid4().hex}
 
     return load_mem
 
