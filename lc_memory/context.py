@@ -18,6 +18,17 @@ from langchain_core.messages import BaseMessage
 
 from .errors import MemoryInputError
 from .messages import Message, _to_lc, text_of
+from .spoken import (
+    answer_of,
+    answered_id,
+    call_id,
+    is_call,
+    is_result,
+    is_thought,
+    part_type,
+    spoken,
+    without_thoughts,
+)
 from .tokens import count_message_tokens
 from .wording import CORE, RECALLED, SUMMARY, Language, language_of, listed, told
 
@@ -30,8 +41,9 @@ def valid_groups(messages: Sequence[Message]) -> list[Message]:
     """``messages`` as a chat service accepts them: each tool call directly followed by its results.
 
     A result further down is moved up to its call. A result without a call is left out, and so is a call
-    that is not answered in full; the words an assistant said beside such a call stay. The pass is
-    idempotent, leaves the dicts it is given untouched and returns those it does not change as they are.
+    that is not answered in full, wherever in a message it stands (``tool_calls``, a part of the content,
+    ``function_call``); the words an assistant said beside such a call stay. The pass is idempotent, leaves
+    the dicts it is given untouched and returns those it does not change as they are.
     """
     if all(_is_plain(m) for m in messages):
         return list(messages)
@@ -44,20 +56,28 @@ def groups(messages: Sequence[Message]) -> list[Group]:
     for message in messages:
         role = _role(message)
         if role == "tool":
-            _give(message, out)
-        elif role == "assistant" and message.get("tool_calls"):
+            _give(message, [_text_id(message.get("tool_call_id"))], out)
+        elif role == "function" and any(m and f"{_LEGACY}{message.get('name')}" in m for _, m in out):
+            _give(message, [f"{_LEGACY}{message.get('name')}"], out)
+        elif role == "assistant":
             out.append(([message], _call_ids(message)))
+        elif answered := [i for i in map(answered_id, _parts(message, is_result)) if i]:
+            if not _give(message, answered, out):
+                out.append(([without_calls(message)], Counter()))
         else:
             out.append(([message], Counter()))
     return [kept for group, missing in out if (kept := _answered(group, missing))]
 
 
+_LEGACY = "function_call: "  # before the name by which a function_call of 2023 is answered
+
+
 def _is_plain(message: Message) -> bool:
     """Certainly neither a call nor a result. A window mostly holds nothing else."""
-    if type(message) is not dict or "tool_calls" in message:
+    if type(message) is not dict or "tool_calls" in message or "function_call" in message:
         return False
     role = message.get("role")
-    return type(role) is str and role in _PLAIN
+    return type(role) is str and role in _PLAIN and type(message.get("content")) is str
 
 
 def _role(message: Message) -> str:
@@ -68,32 +88,169 @@ def _role(message: Message) -> str:
     return "assistant" if role == "ai" else role
 
 
+def _parts(message: Message, wanted: Callable[[Any], bool]) -> list[Any]:
+    content = message.get("content") if isinstance(message, dict) else None
+    return [part for part in content if wanted(part)] if isinstance(content, list) else []
+
+
+def _text_id(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def _call_ids(message: Message) -> Missing:
     """How many results each id waits for; None where a call has no id, and so can't be answered."""
-    calls = message["tool_calls"]
-    ids = [c.get("id") if isinstance(c, dict) else None for c in calls] if isinstance(calls, list) else []
+    calls = message.get("tool_calls")
+    if not calls:
+        legacy = message.get("function_call")
+        if isinstance(legacy, dict) and legacy.get("name"):
+            return Counter([f"{_LEGACY}{legacy['name']}"])
+        here = {answered_id(part) for part in _parts(message, is_result)}
+        ids = [i for i in map(call_id, _parts(message, is_call)) if i not in here]
+    elif isinstance(calls, list):
+        ids = [c.get("id") if isinstance(c, dict) else None for c in calls]
+    else:
+        return None
     named = [i for i in ids if isinstance(i, str) and i]
-    return Counter(named) if named and len(named) == len(ids) else None
+    return Counter(named) if len(named) == len(ids) else None
 
 
-def _give(result: Message, out: list[tuple[Group, Missing]]) -> None:
+def _give(result: Message, ids: Sequence[str], out: list[tuple[Group, Missing]]) -> bool:
     """Put a result behind the newest call that waits for it; one that nobody waits for is dropped."""
-    call_id = result.get("tool_call_id")
-    if not isinstance(call_id, str):
-        return
     for group, missing in reversed(out):
-        if missing and missing[call_id] > 0:
-            missing[call_id] -= 1
+        if missing and (found := [i for i in ids if missing[i] > 0]):
+            missing.subtract(found)
             group.append(result)
-            return
+            return True
+    return False
 
 
 def _answered(group: Group, missing: Missing) -> Group:
+    call, results = group[0], group[1:]
     if missing is not None and not any(missing.values()):
-        return group
+        stale = _parts(call, is_call) and _without_stale(call, _known(call, results))
+        return group if not stale or stale is call else [stale, *results]
     # Not answered in full: the calls go, what was said beside them stays.
-    call = group[0]
-    return [{k: v for k, v in call.items() if k != "tool_calls"}] if call.get("content") else []
+    left = [without_calls(m) for m in group if m is call or _role(m) not in ("tool", "function")]
+    return [m for m in left if m.get("content")]
+
+
+def _known(call: Message, results: Sequence[Message]) -> set[str | None]:
+    """The ids of the calls of a message that are answered."""
+    ids = {c.get("id") for c in call.get("tool_calls") or () if isinstance(c, dict)}
+    ids |= {answered_id(part) for m in (call, *results) for part in _parts(m, is_result)}
+    return (ids | {m.get("tool_call_id") for m in results}) - {None}
+
+
+def _without_stale(message: Message, known: set[str | None]) -> Message:
+    """The message without parts that call what is no call of it any more."""
+    content = message["content"]
+    kept = [p for p in content if not is_call(p) or call_id(p) in known]
+    return message if len(kept) == len(content) else {**message, "content": kept}
+
+
+_CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_outputs", "reasoning"})
+
+
+def without_calls(message: Message) -> Message:
+    """What was said beside the calls of a message (or beside its results). What was thought on the way to a
+    call goes with it: a service takes the one only with the other."""
+    out = {k: v for k, v in message.items() if k not in _CALL_KEYS}
+    nested = out.get("additional_kwargs")
+    if isinstance(nested, dict):  # ChatOpenAI reads calls there, too
+        out["additional_kwargs"] = {k: v for k, v in nested.items() if k not in _CALL_KEYS}
+    if isinstance(out.get("content"), list):
+        dropped = {call_id(p) for p in _parts(message, is_call)}
+        out["content"] = [
+            p for p in out["content"] if not (is_call(p) or is_result(p) or (dropped and is_thought(p)))
+        ]
+    return out
+
+
+# ---------------------------------------------------------------- turns as a prompt shows them
+
+
+def in_prompt(messages: Sequence[Message]) -> list[Message]:
+    """``messages``, one turn or several, as they go back into a prompt.
+
+    ``valid_groups``, and then: of an assistant's messages what was said, without thoughts, as text; the last
+    message of an answered turn is the answer, in words, whatever it came as (a structured answer, a refusal,
+    a picture, a tool's result), and ``…`` where nothing was said at all. Services refuse an assistant that
+    says nothing, or take it for an example.
+    """
+    if all(_is_plain(m) and (m["role"] != "assistant" or _says(m["content"])) for m in messages):
+        return list(messages)
+    out: list[Message] = []
+    starts = [i for i, m in enumerate(messages) if i == 0 or _starts_turn(messages, i)]
+    for start, end in zip(starts, [*starts[1:], len(messages)], strict=True):
+        out += _shown(messages[start:end])
+    return out
+
+
+def _starts_turn(messages: Sequence[Message], i: int) -> bool:
+    return _role(messages[i]) == "user" and not _parts(messages[i], is_result)
+
+
+def _says(content: str) -> bool:
+    return bool(content) and not content.isspace() and without_thoughts(content) is content
+
+
+def _shown(turn: Sequence[Message]) -> list[Message]:
+    shown = [m if _role(m) != "assistant" else _as_said(m) for m in valid_groups(turn)]
+    last = next((i for i in range(len(shown) - 1, -1, -1) if _role(shown[i]) != "system"), -1)
+    before, after = shown[:last], shown[last + 1 :]
+    ending = shown[last : last + 1] if last >= 0 else []
+    before = [m for m in before if _role(m) != "assistant" or _calls(m) or m.get("content")]
+    if any(_role(m) in ("assistant", "tool", "function") for m in turn) and not (
+        ending and _role(ending[0]) == "assistant" and (ending[0].get("content") or _calls(ending[0]))
+    ):
+        answer: Message = {"role": "assistant", "content": _closing(turn, ending)}
+        if ending and _role(ending[0]) == "assistant":
+            ending = [{**ending[0], **answer}]
+        else:
+            ending = [*ending, answer]
+    return [*before, *ending, *after]
+
+
+_NOTHING_SAID = "…"
+_CLOSING = 2000  # characters of a tool's result that end a turn; the result itself stands before them
+
+
+def _closing(turn: Sequence[Message], ending: Sequence[Message]) -> str:
+    """The answer of a turn that does not end in an assistant's words."""
+    if ending and _role(ending[0]) in ("tool", "function"):
+        told = text_of(ending[0].get("content")).strip()
+    else:
+        told = answer_of(turn)
+    return _without_middle(told, _CLOSING) if told else _NOTHING_SAID
+
+
+def _calls(message: Message) -> bool:
+    return bool(message.get("tool_calls") or message.get("function_call") or _parts(message, is_call))
+
+
+def _as_said(message: Message) -> Message:
+    """An assistant's message with what was said in it as text, which every service takes. Its calls stay."""
+    content = message.get("content")
+    if (not content and _calls(message)) or (isinstance(content, str) and _says(content)):
+        return message
+    if isinstance(content, list) and content and all(_is_said(p) for p in content):
+        return message
+    known = {c.get("id") for c in message.get("tool_calls") or () if isinstance(c, dict)}
+    raw = [p for p in _parts(message, is_call) if call_id(p) not in known]  # calls that stand nowhere else
+    words = spoken(message)
+    words = words if words.strip() else ""
+    dropped = {"refusal", "reasoning", "tool_outputs"} if not _calls(message) else {"refusal"}
+    out = {k: v for k, v in message.items() if k not in dropped}
+    out["content"] = [*([{"type": "text", "text": words}] if words else []), *raw] if raw else words
+    metadata = out.get("response_metadata")
+    if isinstance(metadata, dict):  # it may say that the content is a list of parts
+        out["response_metadata"] = {k: v for k, v in metadata.items() if k != "output_version"}
+    return out
+
+
+def _is_said(part: Any) -> bool:
+    text = part if isinstance(part, str) else part.get("text") if part_type(part) == "text" else None
+    return isinstance(text, str) and _says(text)
 
 
 # ---------------------------------------------------------------- one prompt under one budget
@@ -283,18 +440,25 @@ def _shortened(
     messages: Sequence[Message], room: int, count: Callable[[Message], int]
 ) -> tuple[Message, ...]:
     """The messages with the middle of their texts left out, so that they take ``room`` tokens at the most;
-    those that are short stay whole. As they were, where not even a line of each would fit."""
+    those that are short stay whole. Where not even a line of each would fit, the first and the last of them;
+    as they were, where not even those do."""
     texts = [text_of(m.get("content")) for m in messages]
     limit = max(map(len, texts), default=0)
     while limit >= _LINE:
         short = tuple(
-            m if len(text) <= limit else {**m, "content": text[: limit // 2] + _CUT + text[-limit // 2 :]}
+            m if len(text) <= limit else {**m, "content": _without_middle(text, limit)}
             for m, text in zip(messages, texts, strict=True)
         )
         if sum(map(count, short)) <= room:
             return short
         limit = limit * 3 // 4
+    if len(messages) > 2:  # too many to say anything of each: what was asked, and what came of it
+        return _shortened((messages[0], messages[-1]), room, count)
     return tuple(messages)
+
+
+def _without_middle(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit // 2] + _CUT + text[-limit // 2 :]
 
 
 def message_counter(token_counter: Any) -> Callable[[Message], int]:

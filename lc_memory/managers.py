@@ -11,14 +11,16 @@ from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.messages import BaseMessage
 
-from .context import Kind, Part, valid_groups
+from .context import Kind, Part, in_prompt, valid_groups
 from .converter import Converter
 from .errors import LCMemoryError, MemoryInputError, StoreError
 from .explain import Explanation
 from .messages import Message, from_lc, one_to_lc, text_of
 from .sessions import UNNAMED, Conversation
+from .spoken import answer_of, spoken
 from .store import SessionKey
 from .tokens import count_message_tokens
+from .turn import unknown
 
 
 @runtime_checkable
@@ -81,17 +83,12 @@ class ManagerConversation:
         self._last_turn: str | None = None
         self._recall_after = 0.0  # monotonic time before which the long-term part is left alone
 
-    def history(self, question: Message) -> list[BaseMessage]:
-        with self._lock:
-            context = self._context(text_of(question["content"]))
-        return self._to_lc(valid_groups(context))
+    def history(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
+        return self._to_lc(in_prompt(self._before(question, before)))
 
-    def explain(self, question: Message) -> Explanation:
+    def explain(self, question: Message, before: Sequence[Message] = ()) -> Explanation:
         query = text_of(question["content"])
-        with self._lock:
-            given = self._context(query)
-        # LangChain messages and (role, content) pairs do, too.
-        context = [m if isinstance(m, dict) else from_lc(one_to_lc(m, i)) for i, m in enumerate(given)]
+        context = self._before(question, before)
         kept = {id(m) for m in valid_groups(context)}
         parts = []
         for message in context:
@@ -100,12 +97,15 @@ class ManagerConversation:
                 kind = "system"
             whole = id(message) in kept
             why = "in the manager's context" if whole else "a tool call and its results are not all here"
-            parts.append(
-                Part(kind, text_of(message.get("content")), count_message_tokens(message), whole, why)
-            )
+            parts.append(Part(kind, spoken(message), count_message_tokens(message), whole, why))
         asked = count_message_tokens(question)
         parts.append(Part("question", query, asked, True, "always"))
         return Explanation(type(self.manager).__name__, query, parts)
+
+    def _before(self, question: Message, before: Sequence[Message]) -> list[Message]:
+        with self._lock:
+            context = _as_dicts(self._context(text_of(question["content"])))
+        return [*context, *unknown(before, context)] if before else context
 
     def _context(self, query: str) -> list[Any]:
         context = self._given(query)
@@ -145,7 +145,7 @@ class ManagerConversation:
                         self.manager.add(message)
                 else:  # two lists of words have no place for what stands between
                     self.manager.add_user(text_of(turn[0]["content"]))
-                    self.manager.add_ai(text_of(turn[-1].get("content")))
+                    self.manager.add_ai(text_of(turn[-1].get("content")) or answer_of(turn))
             except Exception as error:
                 name = type(self.manager).__name__
                 raise StoreError(f"{name} did not take the turn: {type(error).__name__}: {error}") from error
@@ -168,6 +168,11 @@ class ManagerConversation:
                     RuntimeWarning,
                     stacklevel=2,
                 )
+
+
+def _as_dicts(context: list[Any]) -> list[Message]:
+    """LangChain messages and (role, content) pairs do, too."""
+    return [m if isinstance(m, dict) else from_lc(one_to_lc(m, i)) for i, m in enumerate(context)]
 
 
 def _check_callable(manager: Any, call: str) -> None:

@@ -43,7 +43,7 @@ from .store import Forgotten, SessionInfo, SessionKey, open_store
 from .store.undisturbed import when_dropped
 from .stored import Settings
 from .summary import Summariser
-from .turn import human_message
+from .turn import Asked, asked
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -205,16 +205,18 @@ class Memory(LongTermCalls):
     def history(self, question: Any, config: Mapping[str, Any] | None = None) -> list[BaseMessage]:
         """What the prompt of ``question`` gets before it: messages, whole tool groups only.
 
-        ``question``: text, a HumanMessage, or a list of content parts. Reads, and writes nothing.
+        ``question``: text, a HumanMessage, a list of content parts, or the whole conversation with the
+        question as its last message; what the memory does not know of that comes last. Reads, and writes
+        nothing.
         """
-        asked = self._human(question)
-        return self._conversation(config).history(asked)
+        asked = self._asked(question)
+        return self._conversation(config).history(asked.question, asked.before)
 
     def explain(self, question: Any, config: Mapping[str, Any] | None = None) -> Explanation:
         """Why each part of the prompt of ``question`` would be in it or not, with tokens and score, and how
         much of it repeats the session's last prompt. ``print`` it for a table."""
-        asked = self._human(question)
-        return self._conversation(config).explain(asked)
+        asked = self._asked(question)
+        return self._conversation(config).explain(asked.question, asked.before)
 
     # ------------------------------------------------------------ what is kept (Memory.open)
 
@@ -315,13 +317,16 @@ class Memory(LongTermCalls):
         return self._sessions.conversation(key)
 
     def _human(self, question: Any) -> Message:
-        message = human_message(question)
-        if message is None:
+        return self._asked(question).question
+
+    def _asked(self, question: Any) -> Asked:
+        found = asked(question)
+        if found is None:
             raise MemoryInputError(
-                f"the question must be text, a HumanMessage or a list of content parts, "
-                f"got {type(question).__name__} {question!r:.80}"
+                "the question must be text, a HumanMessage, a list of content parts, or a conversation whose "
+                f"last message is the user's, got {type(question).__name__} {question!r:.80}"
             )
-        return message
+        return found
 
     def _question(self, given: Any) -> Any:
         if isinstance(given, Mapping):
@@ -374,9 +379,13 @@ class LoadMem(Runnable[dict[str, Any], dict[str, Any]]):
     def _load(self, given: dict[str, Any], config: RunnableConfig, **kwargs: Any) -> dict[str, Any]:
         if is_command(given):  # the graph behind it knows the question, and what was remembered for it
             return given
-        asked = self.memory._human(self.memory._question(given))
+        question = self.memory._question(given)
+        asked = self.memory._asked(question)
         conversation = self.memory._conversation_of(session_key(config, kwargs, given))
-        return {**given, self.memory.history_key: conversation.history(asked)}
+        history = conversation.history(asked.question, asked.before)
+        # Of a whole conversation only what is new goes on: the rest is what the memory has, or brings along.
+        new = {self.memory.question_key: asked.new(question)} if asked.is_conversation else {}
+        return {**given, **new, self.memory.history_key: history}
 
     async def _aload(self, given: dict[str, Any], config: RunnableConfig, **kwargs: Any) -> dict[str, Any]:
         # Recall reads a database and computes an embedding: not on the event loop.

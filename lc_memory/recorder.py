@@ -14,6 +14,7 @@ from contextlib import aclosing, closing
 from typing import Any, Literal, cast
 
 from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
 from langchain_core.runnables.config import get_config_list, get_executor_for_config, patch_config
 from langchain_core.runnables.graph import Graph
@@ -25,6 +26,7 @@ from .identity import identified, session_key
 from .memory import SPECS, Memory, knowing_its_signature
 from .messages import Message
 from .moving import copied, movable
+from .reaching import out_of_reach, takes_questions
 from .session_queue import Place
 from .sessions import Conversation
 from .store import SessionKey
@@ -44,10 +46,14 @@ def with_memory(
     Exactly one save for each turn that finished; none for one that raised, was cancelled, or whose stream
     was closed early. Turns of one session run one after another. ``on_save_error``: a failed save raises
     a StoreError, because a user who is told nothing loses data; "warn" hands the answer out all the same,
-    with a RuntimeWarning. The chain takes a dict with the memory's question key, or the question itself.
+    with a RuntimeWarning. What is returned takes what the chain takes; where ``load_mem`` stands first, which
+    takes a dict with the memory's question key, also the question itself: text, a message, a conversation.
 
     Around a LangGraph graph a run that pauses (``interrupt()``) is handed out as it is and not saved; called
     with ``Command(resume=…)``, here or in another process, the turn is saved once, when it is whole.
+
+    A RuntimeWarning says so where the chain can be seen to remember nothing: it has no ``load_mem`` of this
+    memory, or its prompt no place for the history.
     """
     if not isinstance(memory, Memory):
         raise MemoryInputError(
@@ -59,6 +65,9 @@ def with_memory(
         )
     if on_save_error not in ("raise", "warn"):
         raise MemoryInputError(f'on_save_error is "raise" or "warn", not {on_save_error!r}')
+    missing = out_of_reach(chain, memory)
+    if missing is not None:
+        warnings.warn(f"with_memory: {missing}", RuntimeWarning, stacklevel=2)
     return WithMemory(chain, memory, on_save_error)
 
 
@@ -99,6 +108,7 @@ class WithMemory(Runnable[Any, Any]):
         self.on_save_error = on_save_error
         self.name = bound.get_name()
         self._graph = InnerGraph.of(bound)
+        self._takes_questions = takes_questions(bound, memory)
         self._turn_run = knowing_its_signature(self._run)
         self._turn_arun = knowing_its_signature(self._arun)
         self._turn_stream = knowing_its_signature(self._stream)
@@ -107,7 +117,7 @@ class WithMemory(Runnable[Any, Any]):
     # ------------------------------------------------------------ one turn
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return self._call_with_config(self._turn_run, input, config, **kwargs)
+        return self._call_with_config(self._turn_run, self._given(input), config, **kwargs)
 
     def _run(self, given: Any, config: RunnableConfig, **kwargs: Any) -> Any:
         turn = self._begin(given, config, kwargs, self._resumed(given, config))
@@ -123,7 +133,7 @@ class WithMemory(Runnable[Any, Any]):
                 turn.recorder.open = False
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        return await self._acall_with_config(self._turn_arun, input, config, **kwargs)
+        return await self._acall_with_config(self._turn_arun, self._given(input), config, **kwargs)
 
     async def _arun(self, given: Any, config: RunnableConfig, **kwargs: Any) -> Any:
         turn = self._begin(given, config, kwargs, await self._aresumed(given, config))
@@ -153,7 +163,7 @@ class WithMemory(Runnable[Any, Any]):
         yield from self._transform_stream_with_config(input, self._turn_stream, config, **kwargs)
 
     def _stream(self, given: Iterator[Any], config: RunnableConfig, **kwargs: Any) -> Iterator[Any]:
-        whole = merged(list(given))
+        whole = self._given(merged(list(given)))
         turn = self._begin(whole, config, kwargs, self._resumed(whole, config))
         if turn is None:
             yield from self.bound.stream(whole, config, **kwargs)
@@ -198,7 +208,7 @@ class WithMemory(Runnable[Any, Any]):
     async def _astream(
         self, given: AsyncIterator[Any], config: RunnableConfig, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        whole = merged([chunk async for chunk in given])
+        whole = self._given(merged([chunk async for chunk in given]))
         turn = self._begin(whole, config, kwargs, await self._aresumed(whole, config))
         if turn is None:
             async for chunk in self.bound.astream(whole, config, **kwargs):
@@ -287,6 +297,11 @@ class WithMemory(Runnable[Any, Any]):
         return list(sessions.values())
 
     # ------------------------------------------------------------ begin and save
+
+    def _given(self, given: Any) -> Any:
+        """A question by itself, as the dict that load_mem takes."""
+        bare = isinstance(given, (str, list, BaseMessage))
+        return {self.memory.question_key: given} if bare and self._takes_questions else given
 
     def _begin(
         self, given: Any, config: RunnableConfig, kwargs: Mapping[str, Any], going_on: Resumed | None

@@ -22,11 +22,12 @@ __all__ = ["DEFAULT_SESSION", "UNNAMED", "Conversation", "Sessions", "named", "s
 class Conversation(Protocol):
     """One session's memory. Calls block; at most one turn of a session is under way at a time."""
 
-    def history(self, question: Message) -> list[BaseMessage]:
-        """What the next prompt gets before its ``question``, the human's message."""
+    def history(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
+        """What the next prompt gets before its ``question``, the human's message. ``before``: what the caller
+        sent along of the conversation; what is not known of it comes last."""
         ...
 
-    def explain(self, question: Message) -> Explanation:
+    def explain(self, question: Message, before: Sequence[Message] = ()) -> Explanation:
         """Why each part of that prompt is in or out."""
         ...
 

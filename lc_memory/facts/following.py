@@ -87,9 +87,7 @@ class Follower:
                 turns = backlog.pending("index", limit=_TURNS_AT_ONCE, upto=newest)
                 if not turns:
                     return
-                self._attempts.made(
-                    turns, _turn_known_as, self._index_turns, leave
-                )
+                self._attempts.made(turns, _turn_known_as, self._index_turns, leave)
             if not wait:
                 return
 

@@ -15,7 +15,8 @@ from lc_memory.facts.phatic import is_phatic
 from lc_memory.facts.privacy import passed, private_in
 from lc_memory.facts.recall import context_of, in_context
 from lc_memory.facts.words import MAX_CHARS
-from lc_memory.messages import Message, text_of
+from lc_memory.messages import Message
+from lc_memory.spoken import answer_of, spoken
 from lc_memory.store import Turn
 from lc_memory.store.backlog import StoredTurn
 from lc_memory.wording import SPEAKERS, language_of
@@ -42,10 +43,10 @@ def indexable(text: str) -> str | None:
 
 
 def said(turn: Turn) -> tuple[str, str]:
-    """Question and answer of a turn, without what tools said between, and without what is private."""
+    """Question and answer of a turn, without what tools said between, and without what is private. Where the
+    turn ends in a tool's result, that is the answer."""
     questions = [_text(m) for m in turn.messages if m.get("role") == "user"]
-    answers = [t for m in turn.messages if m.get("role") == "assistant" and (t := _text(m))]
-    return "\n".join(q for q in questions if q), answers[-1] if answers else ""
+    return "\n".join(q for q in questions if q), indexable(answer_of(turn.messages)) or ""
 
 
 def fact_entries(fact: Fact) -> tuple[Item, LexicalItem] | None:
@@ -151,7 +152,7 @@ def _stands(word: str, plain: str) -> Iterator[int]:
 
 
 def _text(message: Message) -> str:
-    return indexable(text_of(message.get("content")).strip()) or ""
+    return indexable(spoken(message).strip()) or ""
 
 
 def texts(entries: Sequence[tuple[Item, LexicalItem]]) -> dict[str, list[LexicalItem]]:

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import NotRequired
 
-from ..errors import MissingExtraError
+from ..errors import MemoryInputError, MissingExtraError
 from ..identity import session_key
 from ..memory import Memory
 from ..recorder import OnSaveError
@@ -53,9 +53,12 @@ def load_mem(memory: Memory) -> Node:
 
     def load_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
         messages = state["messages"]
-        question = messages[last_question(messages)]
+        if isinstance(messages[-1], AIMessage) and not messages[-1].tool_calls:
+            raise MemoryInputError("the last message is the assistant's: there is no question to answer")
         key = session_key(config, given=state)
-        history = memory._conversation_of(key).history(memory._human(question))
+        # The question, and what a caller sent along before it: of that the memory has what it saved.
+        said = memory._asked(messages[: last_question(messages) + 1])
+        history = memory._conversation_of(key).history(said.question, said.before)
         turn = asked(key, messages)
         return {"history": history, "turn_id": turn["id"], "lc_memory_turn": turn}
 

@@ -40,6 +40,8 @@ _log = logging.getLogger(__name__)
 
 _PAGE = 200
 _ERASE_AT_ONCE = 500
+_SAVED_AT_ONCE = 500
+_ALL = 1 << 53
 
 _NEXT_SEQ = text(
     "INSERT INTO lcm_sessions (name_key, user_key, session_id, user_id, last_seq, changes, covers, indexed,"
@@ -57,11 +59,24 @@ _TURN_BY_ID = text(
     "SELECT seq, messages, created_at, turn_id FROM lcm_turns"
     " WHERE session = :session AND turn_key = :turn_key"
 )
+_NO_SEQ_YET = text(
+    "INSERT INTO lcm_sessions (name_key, user_key, session_id, user_id, last_seq, changes, covers, indexed,"
+    " noted, created_at, updated_at)"
+    " VALUES (:name_key, :user_key, :session_id, :user_id, 0, 1, 0, 0, 0, :now, :now)"
+    " ON CONFLICT (name_key, user_key) DO UPDATE SET changes = lcm_sessions.changes + 1,"
+    " updated_at = excluded.updated_at RETURNING id, last_seq"
+)
+_TURN_KEYS = text("SELECT turn_key FROM lcm_turns WHERE session = :session")
+_INSERT_TURN = text(
+    "INSERT INTO lcm_turns (session, seq, turn_key, turn_id, messages, created_at)"
+    " VALUES (:session, :seq, :turn_key, :turn_id, :messages, :created_at)"
+)
+_SET_SEQ = text("UPDATE lcm_sessions SET last_seq = :last WHERE id = :session")
 _VERSION = text("SELECT id, changes FROM lcm_sessions WHERE name_key = :name_key AND user_key = :user_key")
 _LOAD = text(
     "SELECT s.id, s.changes, s.summary, s.covers, s.kept, t.seq, t.messages, t.created_at, t.turn_id"
     " FROM lcm_sessions s LEFT JOIN lcm_turns t ON t.session = s.id"
-    " AND t.seq > CASE WHEN s.covers > :after THEN s.covers ELSE :after END"
+    " AND t.seq > CASE WHEN s.covers > :after THEN s.covers ELSE :after END AND t.seq > s.last_seq - :last"
     " WHERE s.name_key = :name_key AND s.user_key = :user_key ORDER BY t.seq"
 )
 _SUMMARIZE = text(
@@ -154,14 +169,59 @@ class SqlStore:
                 raise _Known(_turn(first))
         return Turn(row.last_seq, stored, created_at, turn_id)
 
+    def append_all(
+        self,
+        key: SessionKey,
+        turns: Sequence[Sequence[Message]],
+        *,
+        turn_ids: Sequence[str] | None = None,
+        created_at: float | None = None,
+    ) -> int:
+        session = _keys(key)
+        ids = [uuid.uuid4().hex for _ in turns] if turn_ids is None else list(turn_ids)
+        if len(ids) != len(turns):
+            raise MemoryInputError(f"{len(turns)} turns have {len(ids)} turn_ids")
+        for turn_id in ids:
+            check_text("turn_id", turn_id)
+        now = time.time()
+        rows = {
+            digest(turn_id): {
+                "turn_key": digest(turn_id),
+                "turn_id": to_column(turn_id),
+                "messages": dump_messages(messages)[0],
+                "created_at": now if created_at is None else float(created_at),
+            }
+            for turn_id, messages in zip(ids, turns, strict=True)
+        }
+        if not rows:
+            return 0
+        who = {
+            "session_id": to_column(key.session_id),
+            "user_id": None if key.user_id is None else to_column(key.user_id),
+        }
+        with self.database.write() as connection:
+            row = connection.execute(_NO_SEQ_YET, {**session, **who, "now": now}).one()
+            if row.last_seq:
+                for known in connection.execute(_TURN_KEYS, {"session": row.id}).scalars():
+                    rows.pop(bytes(known), None)
+            new = [
+                {"session": row.id, "seq": seq, **columns}
+                for seq, columns in enumerate(rows.values(), row.last_seq + 1)
+            ]
+            for start in range(0, len(new), _SAVED_AT_ONCE):
+                connection.execute(_INSERT_TURN, new[start : start + _SAVED_AT_ONCE])
+            connection.execute(_SET_SEQ, {"session": row.id, "last": row.last_seq + len(new)})
+        return len(new)
+
     def version(self, key: SessionKey) -> int:
         with self.database.read() as connection:
             row = connection.execute(_VERSION, _keys(key)).first()
         return 0 if row is None else _version(row)
 
-    def load(self, key: SessionKey, *, after: int = 0) -> Snapshot:
+    def load(self, key: SessionKey, *, after: int = 0, last: int | None = None) -> Snapshot:
+        bounds = {"after": after, "last": _ALL if last is None else last}
         with self.database.read() as connection:
-            rows = connection.execute(_LOAD, {**_keys(key), "after": after}).all()
+            rows = connection.execute(_LOAD, {**_keys(key), **bounds}).all()
         if not rows:
             return Snapshot(0, None, 0, ())
         first = rows[0]
