@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lc_memory.facts.private_told import Told
 from lc_memory.facts.reading import Kind, Span
@@ -103,7 +103,8 @@ class _Look:
         behind it, its digits, and their shape."""
         text = self._text
         grouped: list[tuple[int, str, Shape]] = []
-        digits, shape = "", ()
+        digits = ""
+        shape: Shape = ()
         for j in range(i, min(i + _PARTS, len(parts))):
             start, end = parts[j]
             if len(digits) + end - start > _LONGEST:
@@ -276,4 +277,5 @@ def _mobiles() -> re.Pattern[str]:
     """The mobile numbers of China, as its numbering plan has them."""
     from phonenumbers import PhoneMetadata
 
-    return re.compile(PhoneMetadata.metadata_for_region("CN").mobile.national_number_pattern)
+    plan: Any = PhoneMetadata.metadata_for_region("CN")
+    return re.compile(plan.mobile.national_number_pattern)
