@@ -274,7 +274,7 @@ def test_numbers_are_looked_up_a_bounded_number_of_times(unit: str, monkeypatch:
 SECRET = "我的密码是 hunter2secret，身份证 11010519491231002X"
 
 
-@pytest.mark.parametrize("size", [19_990, 20_000, 49_990, 60_000, 400_000])
+@pytest.mark.parametrize("size", [19_990, 20_000, 60_000, 199_990, 400_000])
 @pytest.mark.parametrize("filler", ["好的 ", "word ", "一二 "])
 def test_no_secret_behind_what_is_read_gets_into_an_index(size: int, filler: str) -> None:
     text = (filler * size)[:size] + SECRET
@@ -287,7 +287,7 @@ def test_no_secret_behind_what_is_read_gets_into_an_index(size: int, filler: str
 def test_what_was_not_read_is_not_kept_as_a_fact(mode: str, tmp_path: Path) -> None:
     from lc_memory.facts.privacy import passed
 
-    kept, found = passed("好的 " * 40_000 + SECRET, mode)  # type: ignore[arg-type]
+    kept, found = passed("好的 " * 80_000 + SECRET, mode)  # type: ignore[arg-type]
     assert found[-1].kind == "unread"
     assert kept is None if mode == "refuse" else "hunter2" not in str(kept)
 
