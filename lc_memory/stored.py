@@ -148,8 +148,8 @@ class StoredSession:
         prompt = [*plan.messages, question]
         count = self._settings.count
         same = 0
-        for now, before in zip(prompt, self._last_prompt, strict=False):
-            if now != before:
+        for now, then in zip(prompt, self._last_prompt, strict=False):
+            if now != then:
                 break
             same += count(now)
         total = sum(map(count, prompt))

@@ -50,7 +50,7 @@ class Attempts:
         things: Sequence[T],
         known_as: Callable[[T], tuple[str, int]],
         work: Callable[[Sequence[T]], None],
-        leave: Callable[[T], None],
+        leave: Callable[[T], object],
     ) -> None:
         """``work`` on all things: at once, or one by one where that fails or failed before.
 

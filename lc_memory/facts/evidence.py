@@ -245,7 +245,7 @@ _WHEN_SAID = re.compile(r"今[天早晚]|昨[天晚]|前天|刚刚|最近|\b(?:t
 _MAY_BE_LEFT_OUT = frozenset("其实就也都又还嘛吧啊呢呀哈哦啦的了是和与我那这挺很最现在已经对") | frozenset(
     _FILLERS.split()
 )
-_TOKEN = re.compile(r"[a-z0-9][a-z0-9'+.#\-]*[a-z0-9+#]|[a-z0-9]|[^\W_]", re.IGNORECASE)
+_TOKEN = re.compile(r"[a-z0-9](?:['.\-]*[a-z0-9+#])*|[^\W_]", re.IGNORECASE)
 _DAYS = """
     monday tuesday wednesday thursday friday saturday sunday
     january february march april june july august september october november december

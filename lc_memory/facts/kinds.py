@@ -162,19 +162,19 @@ PREFERENCE = "preference"
 _ONE_TRUTH = {
     "name": re.compile(
         r"我(?:现在)?(?:叫(?![了过车外他她你])|的名字[是叫])(?:[\u3400-\u9fff·]{1,5}|[a-z .]{1,30})"
-        r"|(?-i:My|my) name(?:'s| is)(?: now)?(?-i:(?: [A-Z][\w'\-]*){1,4})",
+        r"|(?-i:My|my) name(?:'s| is)(?: now)?(?-i:(?: [A-Z][\w'\-]{0,40}){1,4})",
         re.IGNORECASE,
     ),
     "home": re.compile(
-        r"我们?家?(?:现在|目前|如今|已经|最近|今年|去年|刚)*(?:住在|搬到|搬去|搬回|定居在?)[^，。,;；的]{1,30}"
-        r"|(?:i|we)(?:'ve| have| now| currently| just)* (?:live in|moved (?:back )?to|relocated to)"
+        r"我们?家?(?:现在|目前|如今|已经|最近|今年|去年|刚){0,4}(?:住在|搬到|搬去|搬回|定居在?)[^，。,;；的]{1,30}"
+        r"|(?:i|we)(?:'ve| have| now| currently| just){0,4} (?:live in|moved (?:back )?to|relocated to)"
         r" [^,.;]{1,60}"
-        r"|(?:i'm|i am|we're|we are)(?: now| currently)* (?:based|living) in [^,.;]{1,60}",
+        r"|(?:i'm|i am|we're|we are)(?: now| currently){0,4} (?:based|living) in [^,.;]{1,60}",
         re.IGNORECASE,
     ),
     "work": re.compile(
-        r"我(?:现在|目前|如今|已经)*在(?!家|外|晚|夜|周)[^，。,;；]{1,30}(?:上班|工作|任职|就职)了?"
-        r"|i(?:'m)?(?: now| currently)* work(?:ing)? (?:at|for)"
+        r"我(?:现在|目前|如今|已经){0,4}在(?!家|外|晚|夜|周)[^，。,;；]{1,30}(?:上班|工作|任职|就职)了?"
+        r"|i(?:'m)?(?: now| currently){0,4} work(?:ing)? (?:at|for)"
         r" (?!night|home|weekend|the moment|hours|free|fun|my)[^,.;]{1,40}",
         re.IGNORECASE,
     ),

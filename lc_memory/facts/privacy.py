@@ -78,8 +78,8 @@ NAMES: dict[Language, dict[Kind, str]] = {
         "unread": "过长而未检查的文本",
     },
 }
-MOST_READ = 50_000
-"""So many characters of a text are looked through: a tenth of a second. What lies behind them counts as
+MOST_READ = 200_000
+"""So many characters of a text are looked through, at up to 2 us each. What lies behind them counts as
 private, since nobody has looked; a fact that long is a document."""
 
 _LOOKS = (papers, accounts, passwords, keys, addresses, messengers, numbers)

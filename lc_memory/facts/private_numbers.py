@@ -103,7 +103,8 @@ class _Look:
         behind it, its digits, and their shape."""
         text = self._text
         grouped: list[tuple[int, str, Shape]] = []
-        digits, shape = "", Shape()
+        digits = ""
+        shape: Shape = ()
         for j in range(i, min(i + _PARTS, len(parts))):
             start, end = parts[j]
             if len(digits) + end - start > _LONGEST:

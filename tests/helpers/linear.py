@@ -132,6 +132,8 @@ class _Proof:
             more = [(op, (max(0, least - 1), again, body))] if again else []
             found = [] if least else [*self.paths(rest, k)]
             found += [path for path in self.paths([*body, *more, *rest], k) if path or least]
+        elif op is sc.ASSERT and value[0] == 1 and not self.nullable(value[1]):
+            return self.paths(value[1], k)  # what comes next is this at the least
         else:
             return self.paths(rest, k)
         if len(found) > _PATHS:
@@ -217,8 +219,13 @@ class _Proof:
     def _repeat(
         self, op: Any, least: int, most: Any, body: Any, after: list[Any], at: _Where
     ) -> tuple[int, int]:
-        again = after if most == 1 else [*body, *after]
-        ways, length = self.ways(body, again, replace(at, deep=at.deep or most > 1))
+        before = self.open_ends
+        last, length = self.ways(body, after, replace(at, deep=at.deep or most > 1))
+        ways = 1
+        if most > 1:  # before another one
+            self.open_ends = before
+            again = [*body, (sc.MAX_REPEAT, (0, most, body)), *after]
+            ways, length = self.ways(body, again, replace(at, deep=True))
         if self.nullable(body) and most > 1:
             self.against.append("what may be empty is repeated")
         # Where it ends is told by what follows, or does not matter, since nothing behind it can fail.
@@ -226,11 +233,11 @@ class _Proof:
         parted = sure or self.apart(self.paths(list(body)), self.paths(after))
         if most != sc.MAXREPEAT:
             if sure:  # what it reads is read for good
-                return 1, ways * length
+                return 1, ways * last * length
             ends = 1 if parted or most == least else most - least + 1
             if after and all(op is sc.AT or op in _LOOKS for op, _ in after):
                 ends = min(ends, 2)  # each of them is a single step
-            return ends * ways ** min(most, 40), length * most
+            return ends * last * ways ** min(most - 1, 40), length * most
         if ways > 1 and not sure:
             self.against.append("an unbounded repeat has several ways through it")
         # No two places read the same run: one alone begins, the match takes all of it, or none can begin in it.
@@ -241,7 +248,7 @@ class _Proof:
             self.open_ends += 1
             if not alone or at.deep or self.open_ends > 1:
                 self.against.append("an unbounded repeat may end in several places")
-        return 1, length
+        return 1 if sure else last, length
 
     def _guarded(self, body: Any, at: _Where) -> bool:
         r"""``(?<![a-z])[a-z]+``, ``(?<=,) +``, ``\b\w+``: what is looked at behind it never ends in the run."""
