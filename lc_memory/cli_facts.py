@@ -126,12 +126,22 @@ def _written(path: Path) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
 def import_(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="An export, or a fan_memory.json; - is the standard input."),
+        typer.Argument(
+            metavar="[FILE]",
+            help="An export, a fan_memory.json, or conversations held elsewhere; - is the standard input.",
+        ),
     ] = None,
     memory: Where = None,
     user: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Whose notes they are, in a fan_memory.json or a Chroma folder."),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="The session a conversation from elsewhere becomes (several: ID-1, ID-2 …); else its name.",
+        ),
     ] = None,
     chroma: Annotated[
         Path | None,
@@ -140,8 +150,10 @@ def import_(
     collection: Annotated[str, typer.Option(metavar="NAME", help="The collection in it.")] = "long_term",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and name them.")] = False,
 ) -> None:
-    """Bring an export back, or a list of notes in, or the facts of a dict-based memory (mem_store), with
-    ids, private flags and times; its folder stays as it is. What is there already stays, too."""
+    """Bring an export back; or a list of notes; or conversations held elsewhere (JSON or JSON Lines of
+    OpenAI, LangChain, ShareGPT and others: one conversation or one message a line); or the facts of a dict-based
+    memory (mem_store), with ids, private flags and times; its folder stays as it is. What is there already
+    stays, too."""
     if (file is None) == (chroma is None):
         raise MemoryInputError("import takes a FILE, or --chroma FOLDER for the facts of a dict-based memory")
     if file is None:
@@ -149,6 +161,7 @@ def import_(
 
         import_old(memory, user, chroma, collection)
         return
+    from .histories_file import holds_conversations, import_conversations
     from .portable import import_file
 
     with tempfile.TemporaryDirectory(prefix="lc-memory-") as folder:
@@ -157,7 +170,14 @@ def import_(
             path = Path(folder) / "standard input"
             path.write_bytes(sys.stdin.buffer.read())
         with _store(memory, made=True) as store:
-            done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad)
+            if path.is_file() and holds_conversations(path):
+                done = import_conversations(store, path, user_id=user, session_id=session, skip_bad=skip_bad)
+            elif session is not None:
+                raise MemoryInputError(
+                    "--session is for a conversation held elsewhere, and this file has none"
+                )
+            else:
+                done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad)
     for bad in done.bad:
         err.print(f"skipped {bad}", style="yellow")
     known = f", {done.known} were there already" if done.known else ""
