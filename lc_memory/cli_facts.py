@@ -127,7 +127,10 @@ def _written(path: Path) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
 def import_(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="An export, or a fan_memory.json; - is the standard input."),
+        typer.Argument(
+            metavar="[FILE]",
+            help="An export, a fan_memory.json, or conversations held elsewhere; - is the standard input.",
+        ),
     ] = None,
     memory: Where = None,
     user: Annotated[
@@ -135,6 +138,13 @@ def import_(
         typer.Option(
             metavar="ID",
             help="Whose all of it becomes, whoever's it was. A fan_memory.json or a Chroma folder needs it.",
+        ),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="The session a conversation from elsewhere becomes (several: ID-1, ID-2 …); else its name.",
         ),
     ] = None,
     chroma: Annotated[
@@ -152,8 +162,10 @@ def import_(
         ),
     ] = "refuse",
 ) -> None:
-    """Bring an export back, or a list of notes in, or the facts of a dict-based memory (mem_store), with
-    ids, private flags and times; its folder stays as it is. What is there already stays, too."""
+    """Bring an export back; or a list of notes; or conversations held elsewhere (JSON or JSON Lines of
+    OpenAI, LangChain, ShareGPT and others: one conversation or one message a line); or the facts of a
+    dict-based memory (mem_store), with ids, private flags and times; its folder stays as it is. What is there
+    already stays, too."""
     from .facts.privacy import checked_mode
 
     mode = checked_mode(privacy)
@@ -166,6 +178,7 @@ def import_(
         return
     from .cli import _clean
     from .cli_store import index_now
+    from .histories_file import holds_conversations, import_conversations
     from .portable import import_file
 
     with tempfile.TemporaryDirectory(prefix="lc-memory-") as folder:
@@ -174,7 +187,14 @@ def import_(
             path = Path(folder) / "standard input"
             path.write_bytes(sys.stdin.buffer.read())
         with _store(memory, made=True) as store:
-            done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad, privacy=mode)
+            if path.is_file() and holds_conversations(path):
+                done = import_conversations(store, path, user_id=user, session_id=session, skip_bad=skip_bad)
+            elif session is not None:
+                raise MemoryInputError(
+                    "--session is for a conversation held elsewhere, and this file has none"
+                )
+            else:
+                done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad, privacy=mode)
     for bad in done.bad:
         err.print(f"skipped {bad}", style="yellow")
     known = f", {done.known} were there already" if done.known else ""

@@ -61,9 +61,10 @@ def groups(messages: Sequence[Message]) -> list[Group]:
             _give(message, [f"{_LEGACY}{message.get('name')}"], out)
         elif role == "assistant":
             out.append(([message], _call_ids(message)))
-        elif answered := [i for i in map(answered_id, _parts(message, is_result)) if i]:
-            if not _give(message, answered, out):
-                out.append(([without_calls(message)], Counter()))
+        elif results := _parts(message, is_result):
+            if not _give(message, [_text_id(answered_id(part)) for part in results], out):
+                rest = without_calls(message)
+                out += [([rest], Counter())] if rest.get("content") else []
         else:
             out.append(([message], Counter()))
     return [kept for group, missing in out if (kept := _answered(group, missing))]

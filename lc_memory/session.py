@@ -31,9 +31,9 @@ class Session:
 
         ``history``: OpenAI-style dicts, LangChain messages, (role, text) pairs, or any other form that
         :mod:`lc_memory.histories` names, as a list or as the object that holds it. It becomes turns, each
-        from a message of the user to the next, as if they had been said here: the newest stand in the window, the
-        others can be recalled. System messages in front stand in every prompt of the session. All of it is
-        saved, or nothing. Added again, it is there again.
+        from a message of the user to the next, as if they had been said here: the newest stand in the window,
+        the others can be recalled. System messages in front stand in every prompt of the session. All of it
+        is saved, or nothing. Added again, it is there again.
 
         Raises MemoryInputError for what is in no known form, naming the first place.
         """
