@@ -17,6 +17,13 @@ def place(where: Any) -> str:
     return os.path.expanduser(os.fspath(where))
 
 
+def whole_place(where: str) -> str:
+    """``where`` for a process that may stand in another folder."""
+    if where.startswith("sqlite:///") and where.removeprefix("sqlite:///") not in ("", ":memory:"):
+        return "sqlite:///" + os.path.abspath(where.removeprefix("sqlite:///"))
+    return where if "://" in where or where == ":memory:" else os.path.abspath(where)
+
+
 def whole(name: str, value: Any, why: str, *, least: int = 1) -> None:
     """``value`` is a whole number, at least ``least``; ``why`` there is a least one."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:

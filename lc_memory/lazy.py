@@ -1,13 +1,18 @@
-"""Names of a package that are imported when they are first touched.
+"""When things are imported: names when they are first touched, and what threads need before that.
 
 A room's ``__init__`` says twice what it hands out: to type checkers, by imports under ``TYPE_CHECKING``, and
 to Python, by the table it gives to :func:`lazy`. ``tests/test_rooms.py`` holds the two against each other.
+
+What threads of this package need is imported by whoever opens the memory, on his thread. Elsewhere a module
+is imported where it is first needed; in a thread that is dangerous: the caller imports too (openai does
+with the first request), and where two imports wait for each other Python gives one of them a module that is
+half made ("partially initialized module 'httpx'").
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -34,3 +39,48 @@ def lazy(
         return sorted({*vars(sys.modules[package]), *where})
 
     return get, names_there, sorted(name for name in where if not name.startswith("_"))
+
+
+_STORE = ("lc_memory.store.sql", "lc_memory.store.lexical.index")
+_SQLITE = ("sqlalchemy.dialects.sqlite", "lc_memory.store.lexical.sqlite")
+_POSTGRES = ("sqlalchemy.dialects.postgresql.psycopg", "psycopg", "lc_memory.store.lexical.postgres")
+_TEXT = (
+    "snowballstemmer",
+    "stdnum.cn.ric",
+    "stdnum.us.ssn",
+    "stdnum.iban",
+    "stdnum.luhn",
+    "phonenumbers",
+)
+_RECALL = (
+    "httpx",  # first: chromadb imports it in the middle of its own import
+    "chromadb",
+    "chromadb.api.rust",
+    "chromadb.api.fastapi",
+    "chromadb.telemetry.product.posthog",
+    "chromadb.errors",
+    "langchain_chroma",
+    "numpy",
+    "lc_memory.index.chroma.places",
+    "lc_memory.index.reindexing",
+    "lc_memory.index.scale",
+    "lc_memory.retriever",
+)
+
+
+def import_for(where: str, *, recall: bool) -> None:
+    """What a memory of this store needs, with ``recall`` that of the indexes too. What cannot be imported is
+    told where it is needed."""
+    import_all(_STORE)
+    import_all(_POSTGRES if where.startswith("postgres") else _SQLITE)
+    import_all(_TEXT)
+    if recall:
+        import_all(_RECALL)
+
+
+def import_all(names: Iterable[str]) -> None:
+    for name in names:
+        try:
+            import_module(name)
+        except Exception:  # a broken package is told of where it is used
+            continue

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lc_memory.errors import MemoryInputError
+from lc_memory.errors import MemoryInputError, StoreError
 from lc_memory.facts.privacy import PrivacyMode, kinds_in_words, passed
+from lc_memory.lazy import import_all
 from lc_memory.sessions import DEFAULT_SESSION, named
 
 from . import checks
@@ -17,17 +19,25 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from lc_memory.facts import Kinds, NoteWriter, UserFacts
-    from lc_memory.index import ChromaHome, Health, Source
+    from lc_memory.index import ChromaHome, Health, Keeping, Source
     from lc_memory.recall import LongTerm
     from lc_memory.retriever import MemoryRetriever
     from lc_memory.sessions import StoredSessions
     from lc_memory.store import Fact, SqlStore
 
 
+log = logging.getLogger("lc_memory")
+
+IN_MEMORY = frozenset({":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"})
+"""Names of a store that ends with its process."""
+
+
 class LongTermCalls:
     """For :class:`~lc_memory.Memory`, where it was opened on a store."""
 
     _longterm: LongTerm | None = None
+    _indexes: Keeping
+    """What keeps the indexes of the store, also where nothing is recalled from them."""
 
     def remember(
         self,
@@ -101,7 +111,8 @@ class LongTermCalls:
 
         owner = named(session_id, user_id).owner
         stored = self._stored("facts_for()")
-        return UserFacts(owner, self._sql_store("facts_for()"), self._long("facts_for()"), stored.privacy)
+        longterm = self._long("facts_for()")
+        return UserFacts(owner, self._sql_store("facts_for()"), longterm, stored.privacy, self._wipe)
 
     def health(self) -> Health:
         """How the long-term memory is, and what to do where something is wrong. ``print`` it."""
@@ -112,6 +123,19 @@ class LongTermCalls:
         the place of the old one, which serves until then. Stopped, it goes on where it was. Returns how
         many memories it holds; ``progress`` is called with how many are done, and of how many."""
         return self._long("reindex()").reindex(progress=progress)
+
+    def _wipe(self) -> bool:
+        """After an erasure: nothing of it stays in any file, of the store, of the vectors, or of what was set
+        aside. False, and a warning, where something does."""
+        gone = self._indexes.forgotten()
+        try:
+            wiped = self._stored("an erasure").store.wipe()
+            why = "" if wiped else "another program reads the store"
+        except StoreError as error:  # the erasure is done, and whoever asked for it needs to know
+            wiped, why = False, str(error)
+        if not wiped:
+            log.warning("erased, but not yet from the files, until the next erasure: %s", why)
+        return wiped and gone
 
     def _long(self, what: str) -> LongTerm:
         self._stored(what)
@@ -149,8 +173,22 @@ def long_term(
     def store() -> SqlStore:
         return cast("SqlStore", stored.store)
 
-    vectors = Vectors(lambda: store().database, _home(where, chroma), embeddings(embedding))
+    made = embeddings(embedding)
+    import_all(getattr(made, "needs", ()))
+    vectors = Vectors(lambda: store().database, _home(where, chroma), made)
     return LongTerm(store, vectors, stored.background, sources=cast(Any, sources), k=k)
+
+
+def index_left_behind(where: str | os.PathLike[str], stored: StoredSessions, chroma: Any) -> Keeping:
+    """For a memory that recalls nothing: what was erased leaves the index that it was once opened with."""
+    from lc_memory.index import Keeping, Vectors
+    from lc_memory.models import embeddings
+
+    def store() -> SqlStore:
+        return cast("SqlStore", stored.store)
+
+    vectors = Vectors(lambda: store().database, _home(where, chroma), embeddings("local"))
+    return Keeping(store, vectors, stored.background, ())
 
 
 def note_writer(
@@ -181,7 +219,7 @@ def _home(where: str | os.PathLike[str], chroma: Any) -> Callable[[], ChromaHome
     """Where the vectors of a store lie: what ``chroma`` names, else a folder beside the store."""
     name = os.fspath(where)
     beside: Path | None = None
-    if name in (":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"):
+    if name in IN_MEMORY:
         chroma = ":memory:" if chroma is None else chroma
     elif name.startswith("sqlite:///"):
         beside = Path(name.removeprefix("sqlite:///") + ".chroma")

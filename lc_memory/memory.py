@@ -14,11 +14,13 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
-from lc_memory.chains import ChainMemory
+from lc_memory.chains import ChainMemory, known, movable, opened_again, stays
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts import CoreFacts
 from lc_memory.facts.privacy import PrivacyMode, checked_mode
+from lc_memory.lazy import import_for
 from lc_memory.prompt import message_counter
 from lc_memory.sessions import (
     DEFAULT_SESSION,
@@ -31,10 +33,10 @@ from lc_memory.sessions import (
     Summariser,
     named,
 )
-from lc_memory.store import Forgotten, SessionInfo, SessionKey, open_store
+from lc_memory.store import Forgotten, SessionInfo, SessionKey, open_store, when_dropped
 
 from . import checks
-from .longterm import LongTermCalls, long_term, note_writer
+from .longterm import IN_MEMORY, LongTermCalls, index_left_behind, long_term, note_writer
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -54,6 +56,9 @@ class Memory(LongTermCalls, ChainMemory):
     ``question_key`` / ``history_key``: the keys of a chain's input that hold the question and get the
     history. ``session_wait``: seconds a turn waits for another one of its session (SessionBusyError).
     """
+
+    _settings: tuple[str, dict[str, Any]] | None = None
+    """With what it was opened, where it was."""
 
     def __init__(
         self,
@@ -108,7 +113,8 @@ class Memory(LongTermCalls, ChainMemory):
         kinds: Kinds | None = None,
         privacy: PrivacyMode = "refuse",
     ) -> Memory:
-        """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used.
+        """A memory that lasts: sessions, summaries and facts in a store. Nothing is opened before it is used;
+        what is needed then is imported now (a second or two), for no thread may do so beside the caller's.
 
         ``where``: a folder (SQLite lies in it), ``sqlite:///file``, ``postgresql://…``, or ":memory:".
         ``summarizer``: a chat model, a Runnable that takes text, or an object with ``summarize(text)``; it
@@ -132,6 +138,7 @@ class Memory(LongTermCalls, ChainMemory):
         ``privacy``: a fact with a phone number, an id, a card, an address, a password or a key in it is
         refused ("refuse"), kept without ("redact") or kept ("off"). Turns are indexed without them anyhow.
         """
+        given = {k: v for k, v in locals().items() if k not in ("cls", "where")}
         where = checks.place(where)
         checks.whole("window", window, "at least one turn has to stay in the prompt")
         if max_context_tokens is not None:
@@ -149,12 +156,16 @@ class Memory(LongTermCalls, ChainMemory):
             summarise=None if summarizer is None else Summariser(summarizer, summary_chars),
             privacy=checked_mode(privacy),
         )
+        import_for(where, recall=bool(recall))
         memory = cls.__new__(cls)
         stored = StoredSessions(lambda: open_store(where), settings, cached_sessions)
         memory._longterm = long_term(where, stored, recall, recall_k, embedding, chroma)
+        memory._indexes = memory._longterm or index_left_behind(where, stored, chroma)
         stored.recall = memory._longterm
         stored.notes = note_writer(stored, memory._longterm, notes, notes_every, kinds, privacy)
         memory._setup(stored, question_key, history_key, session_wait)
+        when_dropped(memory, stored.let_go)
+        memory._settings = (checks.whole_place(where), given)
         return memory
 
     # ------------------------------------------------------------ what is kept (Memory.open)
@@ -172,31 +183,32 @@ class Memory(LongTermCalls, ChainMemory):
     def core(self, user_id: str | None = None, *, session_id: str = DEFAULT_SESSION) -> CoreFacts:
         """The facts that stand in every prompt of this user (or, with no user, of this session)."""
         stored = self._stored("core()")
-        return CoreFacts(lambda: stored.store.ledger(), named(session_id, user_id).owner)
+        return CoreFacts(lambda: stored.store.ledger(), named(session_id, user_id).owner, self._wipe)
 
     def forget(self, *, user_id: str | None = None, session_id: str | None = None) -> Forgotten:
         """Erase turns, summaries and facts everywhere, from the files too.
 
         ``user_id`` alone: all of that user. ``session_id`` alone: every session of that name, whoever's.
-        Both: that session, and what was learnt of the user in it. A turn whose answer is still under way is
-        saved when it ends: end it first, or call this again.
+        Both: that session, and what was learnt of the user in it. What was erased is in the result, whose
+        ``nothing`` is True where nobody of that name was known. What was begun in the background before this
+        call is waited for, and what is begun meanwhile brings nothing back. A turn whose answer is still
+        under way is saved when it ends: end it first, or call this again.
         """
         stored = self._stored("forget()")
-        stored.background.wait()  # a summary under way would come back with what it was made from
-        forgotten = stored.store.forget(user_id=user_id, session_id=session_id)
+        for name, given in (("user_id", user_id), ("session_id", session_id)):
+            if given == "":
+                raise MemoryInputError(f"forget({name}=''): an empty id names nobody; leave it out")
+        stored.background.wait()
+        forgotten = stored.store.forget(user_id=user_id, session_id=session_id, wipe=False)
         stored.drop()
-        if self._longterm is not None:
-            self._longterm.forgotten()
-        return forgotten
+        return replace(forgotten, wiped=self._wipe())
 
     def _clear(self, key: SessionKey) -> Forgotten:
         stored = self._stored("clear()")
         stored.background.wait()
         forgotten = stored.store.clear(key)
         stored.drop()
-        if self._longterm is not None:
-            self._longterm.forgotten()
-        return replace(forgotten, wiped=stored.store.wipe())
+        return replace(forgotten, wiped=self._wipe())
 
     def _stored(self, what: str) -> StoredSessions:
         if not isinstance(self._sessions, StoredSessions):
@@ -204,13 +216,13 @@ class Memory(LongTermCalls, ChainMemory):
         return self._sessions
 
     def flush(self) -> None:
-        """Wait for what runs in the background: summaries that are made, turns that are indexed; and make
-        notes of what still waits for it."""
+        """Wait for what was begun in the background: summaries that are made, turns that are indexed; and
+        make notes of what still waits for it. What others save meanwhile is not waited for."""
         if isinstance(self._sessions, StoredSessions):
             self._sessions.flush()
 
     def close(self) -> None:
-        """Wait for what still runs in the background, and let go of files and connections."""
+        """Wait for what was begun in the background, and let go of files and connections."""
         self._sessions.close()
 
     def __enter__(self) -> Memory:
@@ -218,3 +230,27 @@ class Memory(LongTermCalls, ChainMemory):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    # ------------------------------------------------------------ into another process
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._settings is None:
+            raise stays("a Memory of managers")
+        where, settings = self._settings
+        if where in IN_MEMORY:
+            raise stays('Memory.open(":memory:")')
+        if self._name is None:
+            self._name = uuid4().hex
+            known(self, self._name)
+        moved = {k: v if _is_plain(v) else movable(v, f"{k}= of the memory") for k, v in settings.items()}
+        return opened_again, (self._name, type(self).open, where, moved)
+
+    def __copy__(self) -> Memory:
+        return self  # a copy beside it would not know of its turns
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Memory:
+        return self
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))

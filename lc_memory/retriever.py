@@ -18,7 +18,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableFieldSpec, RunnableConfig
-from langchain_core.runnables.config import ensure_config, run_in_executor
+from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict
 
 from lc_memory.errors import MemoryInputError
@@ -57,7 +57,8 @@ class MemoryRetriever(BaseRetriever):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        kwargs["owner"] = session_key(ensure_config(config)).owner
+        kwargs["owner"] = session_key(config, kwargs).owner
+        kwargs.pop("context", None)
         return super().invoke(input, config, **kwargs)
 
     async def ainvoke(
@@ -66,7 +67,8 @@ class MemoryRetriever(BaseRetriever):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        kwargs["owner"] = session_key(ensure_config(config)).owner
+        kwargs["owner"] = session_key(config, kwargs).owner
+        kwargs.pop("context", None)
         return await super().ainvoke(input, config, **kwargs)
 
     def _get_relevant_documents(
@@ -80,7 +82,7 @@ class MemoryRetriever(BaseRetriever):
         if not isinstance(query, str):
             raise MemoryInputError(f"the retriever takes a question as text, got {type(query).__name__}")
         found = self.memory._long("retriever").find(
-            owner or session_key(ensure_config()).owner,
+            owner or session_key(None).owner,
             query,
             self.k if k is None else k,
             sources=self.sources,
@@ -104,7 +106,7 @@ class MemoryRetriever(BaseRetriever):
             query,
             run_manager=run_manager.get_sync(),
             k=k,
-            owner=owner or session_key(ensure_config()).owner,
+            owner=owner or session_key(None).owner,
         )
 
 

@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+EXCERPTS = ROOT / "tests" / "excerpts"
+"""The small data sets, which are part of it."""
 
 
 def data_dir() -> Path | None:

@@ -14,18 +14,20 @@ import pytest
 from lc_memory import Memory, MemoryInputError, chat_model
 from lc_memory.agent import CalculatorTool, agent
 from lc_memory.cli.agent import configured_tools, show
+from tests.data import ROOT
+from tests.helpers import console, programs
 from tests.servers.chat import Answer, ChatServer, call
 from tests.servers.weather import WeatherServer
 
-ROOT = Path(__file__).parent.parent
 
-
-def chat(folder: Path, said: str, server: ChatServer | None = None) -> subprocess.CompletedProcess[str]:
-    env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("LC_MEMORY")}
-    env |= {"PYTHONPATH": str(ROOT), "LC_MEMORY_HOME": str(folder / "home"), "PYTHONUTF8": "1"}
+def chat(folder: Path, said: str, server: ChatServer | None = None, *, restart: bool = False) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and not k.startswith("LC_MEMORY_P")}
+    env |= {"PYTHONPATH": str(ROOT), "LC_MEMORY_HOME": str(folder / "home")}
     env |= {"BASE_URL": server.url, "MODEL": "m", "API_KEY": "k"} if server else {"LC_MEMORY_PROVIDER": "offline"}
-    command = [sys.executable, "-m", "lc_memory", "chat", "--agent", "--user", "u1"]
-    return subprocess.run(command, input=said, cwd=folder, env=env, capture_output=True, text=True, encoding="utf-8", check=False)  # fmt: skip
+    command = ["chat", "--agent", "--user", "u1"]
+    if restart:
+        return programs.run("-m", "lc_memory", *command, typed=said, cwd=folder, env=env)
+    return console.run(env, *command, typed=said, cwd=folder)
 
 
 def test_the_whole_assembly_over_a_pipe_and_a_restart(tmp_path: Path) -> None:
@@ -42,7 +44,7 @@ def test_the_whole_assembly_over_a_pipe_and_a_restart(tmp_path: Path) -> None:
             Answer("好的。", tool_calls=[call("save_preference", preference="我喜欢喝茶")]), "记住了",
             Answer(tool_calls=[call("calculator", expr="12×7"), call("get_weather", place="杭州"), call("calculator", expr="x")]), "84，晴",
         )  # fmt: skip
-        done = chat(tmp_path, "我喜欢喝茶\n12×7？杭州天气？\n", server)
+        done = chat(tmp_path, "我喜欢喝茶\n12×7？杭州天气？\n", server, restart=True)
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
         assert lines[:4] == ["好的。", '→ save_preference {"preference": "我喜欢喝茶"}', lines[2], "记住了"]
@@ -53,7 +55,7 @@ def test_the_whole_assembly_over_a_pipe_and_a_restart(tmp_path: Path) -> None:
         assert lines[-1] == "84，晴"
 
         server.script(Answer(tool_calls=[call("recall_memory", query="喝什么")]), "茶")
-        done = chat(tmp_path, "我爱喝什么？\n/graph\n", server)
+        done = chat(tmp_path, "我爱喝什么？\n/graph\n", server, restart=True)
         assert "我喜欢喝茶" in done.stdout
         assert "load_mem" in done.stdout
         assert "save_mem" in done.stdout

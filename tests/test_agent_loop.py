@@ -4,8 +4,6 @@ tools that are called wrongly, fail, hang or are never enough; and memory that h
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +22,7 @@ from pydantic import SecretStr
 from lc_memory import Memory, MemoryInputError, chat_model, with_memory
 from lc_memory.agent import CalculatorTool, WeatherTool, agent, default_tools, react, tool_loop, tool_records
 from lc_memory.script import chat_prompt
+from tests.helpers import programs
 from tests.helpers.models import Scripted
 from tests.helpers.ways import WAYS
 from tests.servers.chat import Answer, ChatServer, Fault, call
@@ -325,8 +324,7 @@ else:
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_tool_that_hangs_for_ever_does_not_keep_the_program_alive(form: str, way: str) -> None:
-    root = Path(__file__).parent.parent
-    done = subprocess.run([sys.executable, "-c", HANGING, form, way], cwd=root, capture_output=True, text=True, timeout=200, check=False)  # fmt: skip
+    done = programs.run("-c", HANGING, form, way)
     assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
 
 

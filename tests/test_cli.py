@@ -3,52 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import select
-import struct
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .servers.chat import Answer, ChatServer, Fault
-
-ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 120  # seconds until a test gives up on a program; not a measure of anything
-SETTINGS = re.compile(r"LC_|LANG|PYTHON|COLUMNS|LINES|BASE_URL|MODEL|HOME$|XDG_|.*API_KEY|.*COLOR")
-
-
-def environment(home: Path, **more: str) -> dict[str, str]:
-    """A user with an empty home, and nothing configured but ``more``."""
-    kept = {k: v for k, v in os.environ.items() if not SETTINGS.match(k)}
-    return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "xterm", **more}
-
-
-def offline(home: Path, **more: str) -> dict[str, str]:
-    return environment(home, LC_MEMORY_PROVIDER="offline", **more)
-
-
-def served(home: Path, server: ChatServer, **more: str) -> dict[str, str]:
-    return environment(home, BASE_URL=server.url, API_KEY="k", MODEL="m", **more)
-
-
-def run(
-    env: dict[str, str], *args: str, typed: str | bytes = "", encoding: str = "utf-8"
-) -> subprocess.CompletedProcess[str]:
-    """``lc-memory args`` with ``typed`` coming through a pipe."""
-    given = typed.encode(encoding) if isinstance(typed, str) else typed
-    done = subprocess.run(
-        [sys.executable, "-m", "lc_memory", *args],
-        input=given, capture_output=True, env=env, cwd=env["HOME"], timeout=PATIENCE,
-    )  # fmt: skip
-    out, err = done.stdout.decode(encoding), done.stderr.decode(encoding)
-    assert "Traceback" not in err, err
-    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+from tests.helpers import programs
+from tests.helpers.console import CTRL_C, CTRL_D, UP, Terminal, environment, offline, run, run_really, served
+from tests.servers.chat import Answer, ChatServer, Fault
 
 
 @pytest.fixture
@@ -76,7 +41,7 @@ def test_the_demo_gives_back_hobby_and_name_and_keeps_nothing(tmp_path: Path) ->
 def test_without_arguments_the_module_is_the_demo_and_says_once_that_no_model_is_configured(
     tmp_path: Path,
 ) -> None:
-    done = run(environment(tmp_path))
+    done = programs.run("-m", "lc_memory", env=environment(tmp_path), cwd=tmp_path)
     assert done.returncode == 0
     assert "小明" in done.stdout
     (line,) = done.stderr.splitlines()
@@ -98,11 +63,11 @@ def test_a_demo_whose_model_fails_says_why_in_one_line(tmp_path: Path, server: C
     assert "scripted 400" in done.stderr
 
 
-def test_without_grandalf_the_graph_is_mermaid_and_the_extra_is_named(tmp_path: Path) -> None:
-    missing = tmp_path / "missing"
-    missing.mkdir()
-    (missing / "grandalf.py").write_text("raise ImportError('grandalf')")
-    done = run(offline(tmp_path, PYTHONPATH=os.pathsep.join([str(missing), str(ROOT)])), "chat", typed="/graph\n")
+def test_without_grandalf_the_graph_is_mermaid_and_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "grandalf", None)
+    done = run(offline(tmp_path), "chat", typed="/graph\n")
     assert done.returncode == 0
     assert "load_mem --> " in done.stdout
     assert "pip install 'lc-memory[graph]'" in done.stderr
@@ -187,17 +152,14 @@ def test_words_that_look_like_markup_are_printed_as_they_are_and_cannot_steer_th
 
 
 def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lc_memory", "demo"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=offline(tmp_path), cwd=tmp_path,
-    )  # fmt: skip
+    process = programs.start("-m", "lc_memory", "demo", stderr=subprocess.PIPE, env=offline(tmp_path), cwd=tmp_path)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.readline()
     process.stdout.close()
-    assert process.stderr.read().decode() == ""
+    assert process.stderr.read() == ""
     process.stderr.close()
-    process.wait(PATIENCE)
+    process.wait(programs.PATIENCE)
 
 
 # ---------------------------------------------------------------- other encodings
@@ -206,7 +168,7 @@ def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path) -> None:
 @pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LC_ALL": "C"}, {"LC_ALL": "POSIX"}], ids=str)
 def test_in_the_c_locale_chinese_emoji_and_broken_bytes_pass(tmp_path: Path, locale: dict[str, str]) -> None:
     typed = "我叫小明😀\n".encode() + b"\xff\xfe\xe6\x88\n" + "我叫什么？\n/history\n".encode()
-    done = run(offline(tmp_path, **locale), "chat", typed=typed)
+    done = run_really(offline(tmp_path, **locale), "chat", typed=typed)
     assert (done.returncode, done.stderr) == (0, "")
     assert "你说过：「我叫小明😀」" in done.stdout
 
@@ -214,14 +176,14 @@ def test_in_the_c_locale_chinese_emoji_and_broken_bytes_pass(tmp_path: Path, loc
 def test_a_console_of_gbk_gets_what_it_can_show(tmp_path: Path, server: ChatServer) -> None:
     server.script("你好，小明😀！")
     env = served(tmp_path, server, PYTHONIOENCODING="gbk")
-    done = run(env, "chat", typed="我叫小明\n/history\n/explain 我叫什么？\n", encoding="gbk")
+    done = run_really(env, "chat", typed="我叫小明\n/history\n/explain 我叫什么？\n", encoding="gbk")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("你好，小明?！\n")
     assert server.requests[0]["messages"][-1]["content"] == "我叫小明"
 
 
 def test_a_console_of_ascii_shows_question_marks(tmp_path: Path) -> None:
-    done = run(offline(tmp_path, PYTHONIOENCODING="ascii"), "demo", encoding="ascii")
+    done = run_really(offline(tmp_path, PYTHONIOENCODING="ascii"), "demo", encoding="ascii")
     assert done.returncode == 0
     assert "| load_mem |" in done.stdout
 
@@ -265,80 +227,7 @@ def test_a_memory_that_cannot_be_opened_is_told_before_the_first_question(tmp_pa
 
 # ---------------------------------------------------------------- at a terminal
 
-if sys.platform != "win32":
-    import fcntl
-    import pty
-    import termios
-
 terminal_only = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-
-# Tests that run in the background of a shell are started with Ctrl-C switched off, and would pass that on.
-_OWN_TERMINAL = """
-import fcntl, os, signal, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.executable, sys.argv[1:])
-"""
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
-CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
-
-
-class Terminal:
-    """``lc-memory args`` at a terminal of its own, as a person sees it."""
-
-    def __init__(self, env: dict[str, str], *args: str, columns: int = 80) -> None:
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _OWN_TERMINAL, sys.executable, "-m", "lc_memory", *args],
-            stdin=slave, stdout=slave, stderr=slave, start_new_session=True, env=env, cwd=env["HOME"],
-        )  # fmt: skip
-        os.close(slave)
-        self._bytes = b""
-        self.seen = 0
-
-    @property
-    def screen(self) -> str:
-        return _ESCAPES.sub("", self._bytes.decode("utf-8", "replace"))
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def wait_for(self, text: str) -> str:
-        """Read on until ``text`` comes; what came up to it since the last time."""
-        self._read(lambda: text in self.screen[self.seen :])
-        at = self.screen.index(text, self.seen) + len(text)
-        came, self.seen = self.screen[self.seen : at], at
-        return came
-
-    def ended(self) -> int:
-        self._read(None)
-        return self.process.wait(PATIENCE)
-
-    def _read(self, enough: Callable[[], bool] | None) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not (enough and enough()):
-            ready, _, _ = select.select([self._master], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"nothing came any more after:\n{self.screen}"
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:  # how Linux says that the other end is closed
-                data = b""
-            self._bytes += data
-            if not data:
-                assert enough is None, f"it ended after:\n{self.screen}"
-                return
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        with suppress(OSError):
-            os.close(self._master)
-
 
 @terminal_only
 def test_a_session_at_the_terminal(tmp_path: Path, server: ChatServer) -> None:
@@ -374,7 +263,7 @@ def test_ctrl_c_stops_an_answer_which_is_not_saved_and_the_session_goes_on(
     with Terminal(served(tmp_path, server), "chat") as terminal:
         terminal.wait_for("you> ")
         terminal.type("请等一下\n")
-        assert server.hanging.wait(PATIENCE)
+        assert server.hanging.wait(programs.PATIENCE)
         terminal.type(CTRL_C)
         terminal.wait_for("stopped; this turn is not saved\n\nyou> ")
         server.release()
@@ -426,7 +315,7 @@ def test_a_failing_model_is_one_line_at_the_terminal_and_the_session_goes_on(
 def test_ctrl_c_in_the_demo_ends_it(tmp_path: Path, server: ChatServer) -> None:
     server.script(Fault(hang=True))
     with Terminal(served(tmp_path, server), "demo") as terminal:
-        assert server.hanging.wait(PATIENCE)
+        assert server.hanging.wait(programs.PATIENCE)
         terminal.type(CTRL_C)
         assert terminal.ended() == 130
         assert "Traceback" not in terminal.screen
@@ -458,7 +347,7 @@ def test_narrow_and_wide_terminals_show_everything(tmp_path: Path, server: ChatS
 def test_chinese_can_be_typed_in_the_c_locale(
     tmp_path: Path, server: ChatServer, locale: dict[str, str]
 ) -> None:
-    with Terminal(served(tmp_path, server, **locale), "chat") as terminal:
+    with Terminal(served(tmp_path, server, **locale), "chat", real=True) as terminal:
         terminal.wait_for("you> ")
         terminal.type("我叫小明😀\n")
         terminal.wait_for("ok\n\nyou> ")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -247,6 +247,7 @@ def test_the_budget_is_never_exceeded_and_groups_are_whole(given: Material, budg
     assert kept == sorted(kept)  # all that is out is older than all that is in
 
 
+@example(Material(asked(""), window=[turn(0, 300)]), 200)
 @given(materials, st.integers(200, 900))
 def test_the_pass_gives_the_same_again_and_leaves_its_material_as_it_is(given: Material, budget: int) -> None:
     before = json.dumps(given, default=vars, sort_keys=True)
@@ -265,8 +266,9 @@ def test_the_pass_gives_the_same_again_and_leaves_its_material_as_it_is(given: M
         window=[u for u, p in zip(given.window, _parts(plan, "window"), strict=True) if p.included],
         recalled=[r for r, p in zip(given.recalled, _parts(plan, "recalled"), strict=True) if p.included],
     )
+    # What was taken in without its tool results, or shortened, says so.
     assert assemble(kept, None, count).messages == plan.messages or any(
-        "tool results" in p.why for p in plan.parts
+        p.included and "over the budget" in p.why for p in plan.parts
     )
 
 
@@ -339,7 +341,8 @@ def test_whatever_trim_messages_takes_counts(counter: Any) -> None:
     memory = Memory.open(":memory:", recall=(), token_counter=counter, max_context_tokens=7 * 7)
     for n in range(5):
         memory.session().add([asked(f"q{n}"), {"role": "assistant", "content": f"a{n}"}])
-    assert [m.content for m in memory.history("now")] == ["q2", "a2", "q3", "a3", "q4", "a4"]
+        memory.flush()  # the window is cut in the background, to 14 of 49 tokens when it takes more than 29
+    assert [m.content for m in memory.history("now")] == ["q4", "a4"]
 
 
 def test_langchains_own_counter_counts_and_sees_messages() -> None:

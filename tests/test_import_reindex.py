@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.data import ROOT
+from tests.helpers import console, programs
 from tests.helpers.longterm import FACTS, in_order, opened, recalled
 
 MAKE_OLD = """
@@ -33,24 +34,19 @@ client = chromadb.PersistentClient(path=sys.argv[1])
 ltm._col = client.get_or_create_collection("long_term", embedding_function=Function())
 for n, fact in enumerate(FACTS):
     ltm.add_fact(fact, f"old{n}", private=n == 1)
-for n in range(int(sys.argv[2])):
-    ltm.add_fact(f"thing number {n}", f"thing{n}")
+if more := [f"thing{n}" for n in range(int(sys.argv[2]))]:
+    a_fact = ltm._col.get("old0")["metadatas"][0]
+    ltm._col.add(more, documents=[f"thing number {i[5:]}" for i in more], metadatas=[a_fact] * len(more))
 """
 
 
-def program(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "lc_memory", *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
+def program(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    return console.run(os.environ, *arguments, cwd=ROOT)
 
 
 def old_folder(folder: Path, more: int = 0) -> Path:
-    subprocess.run([sys.executable, "-c", MAKE_OLD, str(folder), str(more)], cwd=ROOT, check=True)
+    made = programs.run("-c", MAKE_OLD, folder, more)
+    assert made.returncode == 0, made.stderr
     return folder
 
 
@@ -118,13 +114,7 @@ import_chroma(open_store(sys.argv[2]), "user:u1", Path(sys.argv[1]), "long_term"
 def test_a_killed_import_goes_on_where_it_was(tmp_path: Path) -> None:
     old = old_folder(tmp_path / "mem_store", more=700)
     before = digests(old)
-    first = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(old), str(tmp_path / "m")],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    first = programs.start("-c", KILLED, old, tmp_path / "m")
     assert first.stdout is not None
     while not first.stdout.readline().startswith("512 "):
         pass

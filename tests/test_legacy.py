@@ -13,6 +13,7 @@ import pytest
 
 from legacy_memory import LongTermMemory, MemoryManager, ShortTermMemory, compress, maybe_compress
 from legacy_memory.memory_manager import _fid
+from tests.data import ROOT
 
 
 class Summariser:
@@ -187,7 +188,7 @@ def test_building_a_manager_touches_no_disk_and_loads_no_chroma(tmp_path: Path) 
 
 def test_the_paths_are_absolute_and_can_be_moved(tmp_path: Path) -> None:
     code = "from legacy_memory import paths; print(paths.MEM_STORE)"
-    env = {**os.environ, "LEGACY_MEMORY_HOME": "relative", "PYTHONPATH": str(Path(__file__).parent.parent)}
+    env = {**os.environ, "LEGACY_MEMORY_HOME": "relative", "PYTHONPATH": str(ROOT)}
     run = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert run.stdout.strip() == str(tmp_path / "relative" / "mem_store")
 

@@ -16,9 +16,6 @@ from lc_memory.models import commonness
 from lc_memory.store.lexical import index as lexical_sql
 from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
 from lc_memory.store.lexical.scoring import Entry, LexicalHit, LexicalItem, Question
-from tests.servers.postgres import postgres, postgres_url
-
-__all__ = ["postgres", "postgres_url"]
 
 INDEX = DatabaseLexicalIndex()
 

@@ -22,9 +22,6 @@ from legacy_memory import MemoryManager
 from tests.helpers.longterm import FACTS, Bags, in_order, opened, recalled, say, with_facts
 from tests.helpers.models import Scripted
 from tests.servers.chroma import running_chroma
-from tests.servers.postgres import postgres, postgres_url
-
-__all__ = ["postgres", "postgres_url"]
 
 
 def config(user: str | None = "u1", session: str = "s1") -> Any:

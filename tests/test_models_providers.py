@@ -15,6 +15,7 @@ from lc_memory.errors import MemoryInputError, MissingKeyError
 from lc_memory.models import PROFILES, Profile, ServiceChatModel, chat_model
 from lc_memory.models.profiles import profile_for
 from lc_memory.models.providers import PROVIDERS, _say_offline
+from tests.data import ROOT
 from tests.servers.chat import ChatServer, Fault
 
 VARIABLES = [
@@ -157,7 +158,7 @@ def test_a_placeholder_is_no_key_and_no_key_is_ever_shown(tmp_path: Path) -> Non
 
 
 def test_the_example_file_copied_as_it_is_sets_nothing(tmp_path: Path) -> None:
-    example = Path(__file__).parent.parent / ".env.example"
+    example = ROOT / ".env.example"
     (tmp_path / ".env").write_text(example.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.warns(UserWarning, match="no chat model is configured"):
         assert not isinstance(chat_model(), ServiceChatModel)

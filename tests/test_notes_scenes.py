@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,8 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from lc_memory import Memory, chat_model, with_memory
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts.privacy import PrivateDataWarning
-from tests.data import ROOT
+from tests.helpers import programs
+from tests.helpers.scene import talk
 from tests.servers.chat import Answer, ChatServer, Fault, call
 
 PLAN = "我准备开店，预算总共 40 万"
@@ -54,12 +54,13 @@ def server(request: pytest.FixtureRequest) -> Iterator[ChatServer]:
 
 
 def process(server: ChatServer, folder: Path, session: str, *lines: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.helpers.scene", server.url, server.profile, str(folder), session],
-        input="\n".join(lines), capture_output=True, text=True, encoding="utf-8", cwd=ROOT, check=False,
-    )  # fmt: skip
+    """One process of a scene. What another service changes of it needs no other process."""
+    given = (server.url, server.profile, str(folder), session)
+    if server.profile != "openai":
+        return list(talk(*given, lines))
+    done = programs.run("-m", "tests.helpers.scene", *given, typed="\n".join(lines))
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return list(done.stdout.splitlines())
 
 
 def prompts(server: ChatServer) -> list[str]:
@@ -99,12 +100,11 @@ def test_a_process_that_is_killed_while_notes_are_made_loses_none_and_the_next_m
 
     with ChatServer("openai") as server:
         server.script(*[killed_here] * 3)
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tests.helpers.scene", server.url, "openai", str(tmp_path), "s1"],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT,
-        )  # fmt: skip
+        child = programs.start(
+            "-m", "tests.helpers.scene", server.url, "openai", tmp_path, "s1", stdout=subprocess.DEVNULL
+        )
         assert child.stdin is not None
-        child.stdin.write(f"勇哥，{SHOP}\n记下了\n".encode())
+        child.stdin.write(f"勇哥，{SHOP}\n记下了\n")
         child.stdin.flush()
         assert server.hanging.wait(240)
         child.kill()

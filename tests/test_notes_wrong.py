@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lc_memory.facts.extract.notes import MemoryNote, redacted_together, weigh
 from lc_memory.facts.kinds import DEFAULT_KINDS
+from tests.data import EXCERPTS
 from tests.helpers.notes_corpus import said_in
 
-FILE = Path(__file__).parent / "excerpts" / "turns_with_wrong_notes.jsonl"
+FILE = EXCERPTS / "turns_with_wrong_notes.jsonl"
 
 
 @cache

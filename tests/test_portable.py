@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from lc_memory.errors import MemoryInputError
 from lc_memory.sessions.portable import all_facts, export_lines, export_notes, import_file
 from lc_memory.store import SessionKey, Store, open_store
+from tests.helpers import console
 
 U1 = SessionKey("s1", "u1")
 
@@ -192,10 +192,7 @@ def test_whose_notes_they_are_has_to_be_said(stores: tuple[Store, Store], tmp_pa
 
 
 def run(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "lc_memory", *args], input=stdin, capture_output=True, text=True, encoding="utf-8",
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"}, check=False,
-    )  # fmt: skip
+    return console.run(os.environ, *args, typed=stdin, cwd=Path.cwd())
 
 
 def test_the_commands_export_import_list_and_prune(stores: tuple[Store, Store], tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +19,7 @@ from lc_memory.facts.privacy import (
     redacted,
     without_blanks,
 )
+from tests.data import EXCERPTS
 
 # None of these belongs to anybody: numbers of plans' examples, made-up ids with right checksums, test cards.
 PHONE, ID, CARD = "13812345678", "11010519491231002X", "6222021234567890128"
@@ -124,7 +124,7 @@ def test_ordinary_numbers_and_talk_are_not_private(text: str) -> None:
     assert private_in(text) == []
 
 
-TEXTS = Path(__file__).parent / "excerpts" / "private_texts.jsonl"
+TEXTS = EXCERPTS / "private_texts.jsonl"
 
 
 def rows() -> list[dict[str, str]]:

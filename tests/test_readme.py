@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.data import ROOT
+
 READMES = ["README.md", "README.zh-CN.md"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,9 @@ from lc_memory.models.embedding_names import embeddings
 from lc_memory.recall.ranking import Candidate, rank
 from lc_memory.store.lexical.index import DatabaseLexicalIndex, create_lexical
 from lc_memory.store.lexical.scoring import LexicalItem
+from tests.data import EXCERPTS
 
-EXCERPTS = Path(__file__).parent / "excerpts" / "fact_questions.jsonl"
+QUESTIONS = EXCERPTS / "fact_questions.jsonl"
 
 
 def ids(question: str, *candidates: Candidate, k: int = 5, **options: Any) -> list[str]:
@@ -165,7 +165,7 @@ class TestContext:
 
 @cache
 def excerpts() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in EXCERPTS.read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
 
 
 @cache

@@ -21,13 +21,13 @@ from lc_memory.errors import MemoryInputError
 from lc_memory.messages import _to_lc
 from lc_memory.messages.tool_groups import valid_groups
 from lc_memory.models import PROFILES, ServiceChatModel
-from tests.data import data_dir
+from tests.data import EXCERPTS, data_dir
 from tests.servers.chat import ChatServer
 from tests.servers.rules import PARTS, refusal
 from tests.servers.rules import PROFILES as SERVICES
 
 Message = dict[str, Any]
-EXCERPT = Path(__file__).parent / "excerpts" / "recorded.jsonl"
+EXCERPT = EXCERPTS / "recorded.jsonl"
 
 NO_PLACE_ON_THE_WIRE = {
     "prefix": "a wish to have this message continued (Mistral); no other service has the field",

@@ -15,6 +15,7 @@ from langchain_core.tools import tool
 from lc_memory import Memory, with_memory
 from lc_memory.errors import StoreError
 from legacy_memory import MemoryManager
+from tests.helpers.managers import EARLIER, NoFacts, manager, plain
 from tests.helpers.models import USAGE, Scripted
 from tests.helpers.ways import ASYNC, CLOSED, WAYS, cancelled
 
@@ -24,22 +25,6 @@ PROMPT = ChatPromptTemplate.from_messages(
     [("system", "你是一个有记忆的助手"), ("placeholder", "{history}"), ("human", "{question}")]
 )
 CONFIG: Any = {"configurable": {"session_id": "s1"}}
-EARLIER = [{"role": "user", "content": "我叫小明，喜欢打篮球"}, {"role": "assistant", "content": "记住了"}]
-
-
-class NoFacts:
-    """A long-term part with nothing in it."""
-
-    def recall(self, query: str, k: int = 3, include_private: bool = False) -> list[str]:
-        return []
-
-
-def manager(**kwargs: Any) -> MemoryManager:
-    mm = MemoryManager(**kwargs)
-    mm.ltm = NoFacts()  # type: ignore[assignment]
-    for message in EARLIER:
-        mm.add(dict(message))
-    return mm
 
 
 @tool
@@ -95,11 +80,6 @@ ENDINGS: dict[str, tuple[Any, list[Any], list[dict[str, Any]]]] = {
 
 def chain(memory: Memory, model: Scripted, ending: str) -> Runnable[Any, Any]:
     return memory.load_mem | PROMPT | ENDINGS[ending][0](model)
-
-
-def plain(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without what streaming adds to a message's own metadata."""
-    return [{k: v for k, v in m.items() if k != "response_metadata"} for m in messages]
 
 
 ways = pytest.mark.parametrize("way", WAYS)

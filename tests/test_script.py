@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from .test_cli import PATIENCE, ROOT, environment, offline
+from tests.data import ROOT
+from tests.helpers import programs
+from tests.helpers.console import environment, offline
 
 SCRIPT = """\
 from lc_memory import _to_lc, load_mem, get_history, chain, ask
@@ -24,11 +25,10 @@ print("graph:", [node.name for node in chain.get_graph().nodes.values()][1])
 """
 
 
-def python(env: dict[str, str], *args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, *args],
-        capture_output=True, env=env, cwd=cwd or env["HOME"], timeout=PATIENCE, encoding="utf-8",
-    )  # fmt: skip
+def python(
+    env: dict[str, str], *args: str, cwd: Path | None = None, real: bool = False
+) -> subprocess.CompletedProcess[str]:
+    done = programs.run(*args, env=env, cwd=cwd or env["HOME"], real=real)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -46,7 +46,7 @@ def test_a_plain_script_in_any_folder_remembers_and_its_chain_saves_nothing(tmp_
     script.write_text(SCRIPT, "utf-8")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    done = python(offline(tmp_path), str(script), cwd=elsewhere)
+    done = python(offline(tmp_path), str(script), cwd=elsewhere, real=True)
     check_answers(done)
     assert done.stderr == ""
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
@@ -134,7 +134,7 @@ def test_without_the_long_term_part_the_window_goes_on(tmp_path: Path) -> None:
         (missing / f"{module}.py").write_text("raise ImportError('not on this machine')")
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, "utf-8")
-    done = python(offline(tmp_path, PYTHONPATH=os.pathsep.join([str(missing), str(ROOT)])), str(script))
+    done = python(offline(tmp_path, PYTHONPATH=os.pathsep.join([str(missing), str(ROOT)])), str(script), real=True)
     check_answers(done)
     assert done.stderr.count("Warning") <= 1
 

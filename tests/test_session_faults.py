@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
 import sys
 import time
 import warnings
@@ -19,13 +18,10 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from lc_memory import Memory, with_memory
 from lc_memory.errors import StoreError
 from lc_memory.store import DATABASE_FILE, SessionKey, open_store
-from tests.data import ROOT
+from tests.helpers import programs
 from tests.helpers.models import Scripted
 from tests.helpers.ways import WAYS
-from tests.servers.postgres import running_server
-from tests.test_store_faults import NOBODY, open_folder, small_disk
-
-__all__ = ["open_folder", "small_disk"]
+from tests.servers.postgres import NOBODY, PostgresServer
 
 CONFIG: Any = {"configurable": {"session_id": "s", "user_id": "u"}}
 PROMPT = ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{question}")])
@@ -88,8 +84,11 @@ def test_on_a_full_disk_the_chain_says_so_and_goes_on_when_there_is_space(small_
 
 
 @SHORT_WAYS
-def test_a_database_that_goes_away_in_the_middle_of_a_turn_is_one_error_and_comes_back(way: str) -> None:
-    with running_server() as server, server.database() as url:
+def test_a_database_that_goes_away_in_the_middle_of_a_turn_is_one_error_and_comes_back(
+    way: str, mortal_postgres: PostgresServer
+) -> None:
+    server = mortal_postgres
+    with server.database() as url:
         memory = Memory.open(url, recall=())
         down = False
 
@@ -119,8 +118,11 @@ def test_a_database_that_goes_away_in_the_middle_of_a_turn_is_one_error_and_come
         memory.close()
 
 
-def test_a_database_that_goes_away_while_a_summary_is_made_leaves_the_old_one() -> None:
-    with running_server() as server, server.database() as url:
+def test_a_database_that_goes_away_while_a_summary_is_made_leaves_the_old_one(
+    mortal_postgres: PostgresServer,
+) -> None:
+    server = mortal_postgres
+    with server.database() as url:
         model = Scripted(answers=["第一份摘要", "第二份摘要", "第三份摘要"])
 
         def go_away(text: Any) -> Any:
@@ -186,10 +188,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(open_folder: Path, p
     (open_folder / "store").chmod(0o555)
     open_folder.chmod(0o555)
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", READ_ONLY, str(open_folder / place), str(NOBODY)],
-            cwd=ROOT, capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
+        done = programs.run("-c", READ_ONLY, open_folder / place, NOBODY)
     finally:
         open_folder.chmod(0o755)
         (open_folder / "store").chmod(0o755)
@@ -319,9 +318,7 @@ def test_a_program_that_is_killed_while_it_talks_and_summarises_keeps_every_ackn
 ) -> None:
     acknowledged = 0
     for _ in range(5):
-        talker = subprocess.Popen(
-            [sys.executable, "-c", TALKER, str(tmp_path), str(acknowledged)], cwd=ROOT, stdout=subprocess.PIPE
-        )
+        talker = programs.start("-c", TALKER, tmp_path, acknowledged)
         assert talker.stdout is not None
         lines = 0
         while lines < 15 and (line := talker.stdout.readline()):

@@ -6,11 +6,8 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +17,9 @@ from sqlalchemy import event
 from lc_memory.errors import MissingExtraError, StoreError
 from lc_memory.store import DATABASE_FILE, SessionKey, Store, open_store
 from lc_memory.store.sql import SqlStore
-from tests.servers.postgres import PostgresServer, postgres, postgres_url, running_server
-
-__all__ = ["postgres", "postgres_url"]
+from tests.servers.postgres import NOBODY, PostgresServer, own_server
 
 KEY = SessionKey("s", "u")
-NOBODY = 65534
 
 
 def say(text: str) -> list[dict[str, Any]]:
@@ -50,29 +44,6 @@ def fill(store: Store, size: int) -> tuple[list[str], StoreError]:
             return saved, error
         saved.append(text)
     raise AssertionError("the disk never was full")
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that other users can reach; pytest closes its own again with every run that begins."""
-    folder = Path(tempfile.mkdtemp(prefix="lcm-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def small_disk(open_folder: Path) -> Iterator[Path]:
-    """A disk of 16 MB; only root can mount one."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("needs root, to mount a small disk")
-    disk = open_folder / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("mounting is not allowed here")
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
 
 
 # The disk is full
@@ -115,7 +86,7 @@ def test_sqlite_at_its_own_size_limit_says_the_disk_is_full(tmp_path: Path) -> N
 
 
 def test_postgres_on_a_full_disk_says_so_and_goes_on_when_there_is_space(small_disk: Path) -> None:
-    with running_server() as server:
+    with own_server() as server:
         space = small_disk / "space"
         space.mkdir()
         os.chown(space, NOBODY, NOBODY)
@@ -139,8 +110,11 @@ def test_postgres_on_a_full_disk_says_so_and_goes_on_when_there_is_space(small_d
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_postgres_gone_in_the_middle_of_turns_and_back_later_loses_and_doubles_none(mode: str) -> None:
-    with running_server() as server, server.database() as url:
+def test_postgres_gone_in_the_middle_of_turns_and_back_later_loses_and_doubles_none(
+    mode: str, mortal_postgres: PostgresServer
+) -> None:
+    server = mortal_postgres
+    with server.database() as url:
         store = open_store(url, timeout=5)
         saved: list[str] = []
         errors: list[StoreError] = []

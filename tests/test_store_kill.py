@@ -1,6 +1,7 @@
 """A process that is killed while it saves turns loses none that it was told were saved.
 
-``LC_MEMORY_KILLS`` sets how many processes are killed (20 unless set) in each database.
+``LC_MEMORY_KILLS`` sets how many processes are killed in each database by the slow ones of these tests (20
+unless set).
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ from typing import Any
 import pytest
 
 from lc_memory.store import SessionKey, open_store
-from tests.servers.postgres import postgres, postgres_url
-
-__all__ = ["postgres", "postgres_url"]
 
 KILLS = int(os.environ.get("LC_MEMORY_KILLS", "20"))
+some_kills = pytest.mark.parametrize("kills", [5, pytest.param(KILLS, marks=pytest.mark.slow)])
 SESSIONS = 3
 
 context: Any = multiprocessing.get_context("forkserver")
@@ -92,24 +91,26 @@ def _check(where: str, acknowledged: list[list[tuple[str, int]]]) -> int:
     return sum(map(len, acknowledged))
 
 
-def _run(where: str) -> None:
+def _run(where: str, kills: int) -> None:
     rng = random.Random(0)
     acknowledged = []
-    for life in range(KILLS):
+    for life in range(kills):
         acknowledged.append(_kill_while_writing(where, life, rng))
         if life % 10 == 9:
             _check(where, acknowledged)
-    print(f"{_check(where, acknowledged)} turns acknowledged by {KILLS} killed processes")
+    print(f"{_check(where, acknowledged)} turns acknowledged by {kills} killed processes")
 
 
-@pytest.mark.timeout(60 + 5 * KILLS)
-def test_sqlite_every_acknowledged_turn_survives_the_kill(tmp_path: Path) -> None:
-    _run(str(tmp_path / "store"))
+@some_kills
+@pytest.mark.timeout(120 + 5 * KILLS)
+def test_sqlite_every_acknowledged_turn_survives_the_kill(tmp_path: Path, kills: int) -> None:
+    _run(str(tmp_path / "store"), kills)
 
 
-@pytest.mark.timeout(60 + 5 * KILLS)
-def test_postgres_every_acknowledged_turn_survives_the_kill(postgres_url: str) -> None:
-    _run(postgres_url)
+@some_kills
+@pytest.mark.timeout(120 + 5 * KILLS)
+def test_postgres_every_acknowledged_turn_survives_the_kill(postgres_url: str, kills: int) -> None:
+    _run(postgres_url, kills)
 
 
 def _open(where: str, ready: Any) -> None:
@@ -117,9 +118,12 @@ def _open(where: str, ready: Any) -> None:
     open_store(where)
 
 
-def test_a_process_killed_while_it_creates_the_store_leaves_none_that_is_broken(tmp_path: Path) -> None:
+@some_kills
+def test_a_process_killed_while_it_creates_the_store_leaves_none_that_is_broken(
+    tmp_path: Path, kills: int
+) -> None:
     rng = random.Random(1)
-    for n in range(KILLS):
+    for n in range(kills):
         where = str(tmp_path / f"store{n}")
         mine, its = context.Pipe(duplex=False)
         process = context.Process(target=_open, args=(where, its))

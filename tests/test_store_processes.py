@@ -17,9 +17,6 @@ from typing import Any
 import pytest
 
 from lc_memory.store import SessionKey, Store, open_store
-from tests.servers.postgres import postgres, postgres_url
-
-__all__ = ["postgres", "postgres_url"]
 
 TURNS = int(os.environ.get("LC_MEMORY_TURNS", "2000"))
 PROCESSES, THREADS, SESSIONS = 8, 4, 50

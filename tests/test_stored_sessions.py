@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,12 +19,9 @@ from pydantic import BaseModel
 from lc_memory import Memory, with_memory
 from lc_memory.errors import MemoryInputError, SessionBusyError
 from lc_memory.prompt.explain import Explanation
-from tests.data import ROOT
+from tests.helpers import programs
 from tests.helpers.models import Scripted
 from tests.helpers.ways import ASYNC, CLOSED, WAYS, cancelled
-from tests.servers.postgres import postgres, postgres_url
-
-__all__ = ["postgres", "postgres_url"]
 
 PROMPT = ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{question}")])
 Open = Callable[..., Memory]
@@ -114,9 +110,7 @@ def test_a_new_process_has_the_same_window_summary_and_explanation(open_memory: 
     history = memory.history(asked, config("s1", "u1"))
     explained = memory.explain(asked, config("s1", "u1"))
     memory.close()
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, where], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
+    done = programs.run("-c", PROGRAM, where)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["history"] == [m.model_dump(mode="json") for m in history]
@@ -176,16 +170,13 @@ memory.close()
 
 def test_processes_that_share_a_session_lose_and_tear_no_turn(open_memory: Open, where: str) -> None:
     memory = open_memory(window=50, max_context_tokens=None)
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, where, name], cwd=ROOT, stderr=subprocess.PIPE)
-        for name in "abc"
-    ]
+    writers = [programs.start("-c", WRITER, where, name, stderr=subprocess.PIPE) for name in "abc"]
     bot = bot_of(memory, "m")
     for _ in range(20):
         bot.invoke({"question": "m"}, config("s", "u"))
     for writer in writers:
         _, errors = writer.communicate(timeout=120)
-        assert writer.returncode == 0, errors.decode()
+        assert writer.returncode == 0, errors
     said = [str(m.content) for m in memory.session("s", "u").messages()]
     assert said == seen(memory, "s", "u")
     assert len(said) == 160

@@ -6,8 +6,6 @@ import asyncio
 import logging
 import multiprocessing
 import os
-import subprocess
-import sys
 import threading
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +21,7 @@ from lc_memory.errors import MemoryInputError, StoreError
 from lc_memory.models.offline import OfflineChatModel
 from lc_memory.sessions.summary import Summariser, SummaryFailed, transcript
 from lc_memory.store import SessionKey, open_store
-from tests.data import ROOT
+from tests.helpers import programs
 from tests.helpers.models import Scripted
 
 PROMPT = ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{question}")])
@@ -494,9 +492,7 @@ at_the_end.set()
 
 
 def test_the_end_of_the_program_waits_for_the_summary(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
+    done = programs.run("-c", PROGRAM, tmp_path)
     assert done.returncode == 0, done.stderr
     snapshot = open_store(tmp_path).load(SessionKey("default"))
     assert snapshot.summary == "made at the very end", done.stderr

@@ -6,7 +6,6 @@ import json
 import statistics
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +14,12 @@ from hypothesis import strategies as st
 
 from benchmarks.tokens import OLD, corpus, tokenizers
 from lc_memory.messages.tokens import count_message_tokens, count_tokens
-from tests.data import data_dir
+from tests.data import EXCERPTS, data_dir
 
 # Our own texts with the counts of six real tokenizers (packages named in benchmarks/tokens.py).
 COUNTED = [
     json.loads(line)
-    for line in (Path(__file__).parent / "excerpts" / "token-counts.jsonl").read_text("utf-8").splitlines()
+    for line in (EXCERPTS / "token-counts.jsonl").read_text("utf-8").splitlines()
 ]
 LEAST = 0.85
 

@@ -31,7 +31,8 @@ def last_round(system: SystemMessage | None, prompt: Sequence[BaseMessage]) -> S
 def told_at_last(message: AIMessage, prompt: Sequence[BaseMessage], rounds: int) -> AIMessage:
     """The answer of a model that calls a tool even so: its words beside the call, or a sentence that says
     there is no answer. Nobody will answer the call."""
-    words = str(message.text).strip() or NO_ANSWER[_language(prompt)].format(rounds=rounds)
+    said = str(message.text)  # streamed, it has been told as it is
+    words = said if said.strip() else NO_ANSWER[_language(prompt)].format(rounds=rounds)
     thought = {k: v for k, v in message.additional_kwargs.items() if k == "reasoning_content"}
     return AIMessage(words, usage_metadata=message.usage_metadata, additional_kwargs=thought)
 

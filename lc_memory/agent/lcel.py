@@ -30,7 +30,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import get_config_list, get_executor_for_config
 from langchain_core.tools import BaseTool, ToolException
 
-from lc_memory.chains import merged
+from lc_memory.chains import TurnRecorder, merged
 from lc_memory.errors import MemoryInputError
 from lc_memory.messages import messages_to_lc
 
@@ -156,6 +156,7 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
             if answer is not None:
                 yield from _rest(answer, message)
                 return
+            yield _aside(message, config)
             turn.answered(self._results(turn.calls, config))
 
     async def astream(
@@ -194,6 +195,7 @@ class ToolLoop(Runnable[LanguageModelInput, AIMessage]):
                 for rest in _rest(answer, message):
                     yield rest
                 return
+            yield _aside(message, config)
             turn.answered(await self._aresults(turn.calls, config))
 
     def _model(self, turn: _Turn) -> Any:
@@ -310,9 +312,29 @@ def _words(chunk: BaseMessage) -> Iterator[AIMessage]:
         yield AIMessageChunk(content=words)
 
 
+class _Anew(AIMessageChunk):
+    """The answer begins here: added to what was streamed before it, only what comes from here on is left. So
+    the stream of a loop adds up to what invoke gives."""
+
+    def __radd__(self, other: Any) -> AIMessageChunk:
+        return AIMessageChunk(content="")
+
+    def __add__(self, other: Any) -> Any:
+        return AIMessageChunk(content="") + other
+
+
+def _aside(message: BaseMessage, config: RunnableConfig) -> AIMessage:
+    """What was streamed so far stood beside a call."""
+    callbacks: Any = config.get("callbacks")
+    for handler in getattr(callbacks, "handlers", ()):
+        if isinstance(handler, TurnRecorder):
+            handler.aside(str(message.text))
+    return _Anew(content="")
+
+
 def _rest(answer: AIMessage, streamed: BaseMessage) -> Iterator[AIMessage]:
     """What of the answer has not been streamed yet: all but its words, or those too where they are ours."""
-    said = str(answer.text) if str(streamed.text).strip() != str(answer.text) and asks(streamed) else ""
+    said = "" if str(streamed.text) == str(answer.text) else str(answer.text)
     yield AIMessageChunk(
         content=said,
         usage_metadata=answer.usage_metadata,

@@ -74,6 +74,7 @@ def agent(
     aliases: Mapping[str, str] = ALIASES,
     middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
     checkpointer: Any = None,
+    context_schema: Any = None,
     on_save_error: OnSaveError = "raise",
 ) -> Agent:
     """A Runnable from a question (text, or a dict with the memory's question key) to its answer.
@@ -82,7 +83,7 @@ def agent(
     After ``max_rounds`` rounds of calls the model is asked without tools, so that it answers with what it
     has. A tool gets ``tool_seconds`` a try, and ``retries`` further tries after a failure that may pass.
     ``aliases``: see :mod:`lc_memory.agent.repair`. ``middleware``: further ones, inside the memory.
-    ``checkpointer``: LangGraph's, with a ``thread_id``.
+    ``checkpointer``: LangGraph's, with a ``thread_id``. ``context_schema``: of what is given as ``context=``.
 
     The output is ``{"answer": str, "tool_records": [ToolRecord, …], "messages": […]}``, the messages being
     those behind the question; streamed, it comes in parts (see :class:`~lc_memory.agent.runnable.Agent`).
@@ -106,6 +107,7 @@ def agent(
         system_prompt=system,
         middleware=parts,
         checkpointer=checkpointer,
+        context_schema=context_schema,
     )
     return Agent(memory, graph, remembers)
 

@@ -49,7 +49,7 @@ class _Query(BaseModel):
 
 
 class _Known(BaseModel):
-    fact: str = Field(description="The fact to forget, as recall_memory gave it.")
+    fact: str = Field(description="The fact to forget: all its words, as recall_memory gave them, or its id.")
 
 
 class _MemoryTool(BaseTool):
@@ -114,28 +114,35 @@ class RecallMemory(_MemoryTool):
 
 
 class ForgetMemory(_MemoryTool):
-    """Erases a fact of the user, at his wish."""
+    """Erases a fact of the user, at his wish: one that is named whole, or by its id. Whatever else is given,
+    what it may mean is said, and nothing is erased. Private facts are as if they were not there."""
 
     name: str = "forget_memory"
-    description: str = "Erase a fact about the user, when the user wants it forgotten. Look it up first."
+    description: str = (
+        "Erase a fact about the user, when the user wants it forgotten. Name it whole, as recall_memory gave "
+        "it, or by its id; part of it only lists what it may mean."
+    )
     args_schema: type[BaseModel] = _Known
 
     def _run(self, fact: str, config: RunnableConfig) -> str:
         owner = session_key(config).owner
-        ledger = self._ledger()
+        facts: Sequence[Fact] = self._ledger().current(owner)
         wanted = _plain(fact)
-        facts: Sequence[Fact] = ledger.current(owner, include_private=True)
-        exact = [one for one in facts if wanted and wanted in (_plain(one.text), _plain(one.id))]
+        names = {one.id: {_plain(one.id), _plain(one.text), _plain(unmarked(one.text))} for one in facts}
+        named = [one for one in facts if wanted and wanted in names[one.id]]
+        if named:
+            self._ledger().remove(owner, [one.id for one in named])
+            self.memory._wipe()
+            return f"Forgotten: {named[0].text}"
         near = [one for one in facts if wanted and wanted in _plain(one.text)]
-        chosen = exact or near
-        if not chosen:
+        if not near:
             return "Nothing was forgotten: no such fact is known. recall_memory shows what is."
-        if not exact and len(near) > 1:
-            listed = "\n".join(f"- {' '.join(unmarked(one.text).split())}" for one in near[:_SHOWN])
-            return f"Nothing was forgotten: several facts say that. Name one of them exactly:\n{listed}"
-        ledger.remove(owner, [one.id for one in chosen])
-        self._changed()
-        return f"Forgotten: {chosen[0].text}"
+        listed = "\n".join(f"- {' '.join(unmarked(one.text).split())} (id {one.id})" for one in near[:_SHOWN])
+        many = "several facts say" if len(near) > 1 else "one fact says"
+        return (
+            f"Nothing was forgotten: {many} that, and only one that is named whole, or by its id, is erased. "
+            f"Ask the user whether it is meant, and call again with its id:\n{listed}"
+        )
 
 
 def _plain(text: str) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager
+from threading import Lock
 from typing import Any, cast
 
 from langchain_core.callbacks import BaseCallbackManager
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import AddableDict, get_unique_config_specs
 
-from lc_memory.chains import merged
-from lc_memory.integrations import SavedBy, last_question, saved_outside
+from lc_memory.chains import Place, is_command, merged, stays
+from lc_memory.integrations import SavedBy, saved_outside
 from lc_memory.memory import Memory
 from lc_memory.messages import _to_lc
 from lc_memory.sessions import SPECS
@@ -34,6 +35,11 @@ class Agent(Runnable[Any, AddableDict]):
     says before a call too; ``{"tool_calls": [{"tool", "args"}]}`` when it calls tools; ``{"tool_records":
     [ToolRecord]}`` when one has answered; and ``{"answer": …, "messages": […]}`` at the end. Turns of one
     session run one after another.
+
+    A run that waits for somebody (``interrupt()``, HumanInTheLoopMiddleware) has ``__interrupt__`` in its
+    output, LangGraph's list of Interrupts, and an empty answer. It goes on when the agent is called with
+    ``Command(resume=…)`` on the same thread, and its turn is saved when it is whole. ``context=`` is handed
+    to the graph, and may say whose the run is.
     """
 
     name = "agent"
@@ -43,13 +49,33 @@ class Agent(Runnable[Any, AddableDict]):
         self.graph = graph
         self._saver = saver  # the middleware in the graph that saves
 
+    @property
+    def checkpointer(self) -> Any:
+        return self.graph.checkpointer
+
+    def get_state(self, config: RunnableConfig, **kwargs: Any) -> Any:
+        """LangGraph's state of a thread: what is asked of whom, and what comes next."""
+        return self.graph.get_state(config, **kwargs)
+
+    async def aget_state(self, config: RunnableConfig, **kwargs: Any) -> Any:
+        return await self.graph.aget_state(config, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise stays("an agent()")
+
+    def __copy__(self) -> Agent:
+        return Agent(self.memory, self.graph, self._saver)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Agent:
+        return self.__copy__()
+
     def invoke(
         self,
         input: Any,  # noqa: A002
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> AddableDict:
-        return self._call_with_config(cast(Any, self._run), input, config)
+        return self._call_with_config(cast(Any, self._run), input, config, **kwargs)
 
     async def ainvoke(
         self,
@@ -57,7 +83,7 @@ class Agent(Runnable[Any, AddableDict]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> AddableDict:
-        return await self._acall_with_config(cast(Any, self._arun), input, config)
+        return await self._acall_with_config(cast(Any, self._arun), input, config, **kwargs)
 
     def stream(
         self,
@@ -65,7 +91,9 @@ class Agent(Runnable[Any, AddableDict]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> Iterator[AddableDict]:
-        yield from self._transform_stream_with_config(iter([input]), cast(Any, self._stream), config)
+        yield from self._transform_stream_with_config(
+            iter([input]), cast(Any, self._stream), config, **kwargs
+        )
 
     async def astream(
         self,
@@ -76,59 +104,70 @@ class Agent(Runnable[Any, AddableDict]):
         async def one() -> AsyncIterator[Any]:
             yield input
 
-        stream = self._atransform_stream_with_config(one(), cast(Any, self._astream), config)
+        stream = self._atransform_stream_with_config(one(), cast(Any, self._astream), config, **kwargs)
         async with aclosing(cast(Any, stream)) as parts:
             async for part in parts:
                 yield part
 
     # ------------------------------------------------------------ one turn
 
-    def _run(self, given: Any, config: RunnableConfig) -> AddableDict:
-        with self._turn(config) as inner:
-            return _result(self.graph.invoke(self._question(given), inner)["messages"])
+    def _run(self, given: Any, config: RunnableConfig, **kwargs: Any) -> AddableDict:
+        with (place := Place()), self._turn(config, kwargs, given, place) as inner:
+            return _result(self.graph.invoke(self._question(given), inner, **_for_graph(kwargs)))
 
-    async def _arun(self, given: Any, config: RunnableConfig) -> AddableDict:
-        async with self._aturn(config) as inner:
-            return _result((await self.graph.ainvoke(self._question(given), inner))["messages"])
+    async def _arun(self, given: Any, config: RunnableConfig, **kwargs: Any) -> AddableDict:
+        with (place := Place()):
+            async with self._aturn(config, kwargs, given, place) as inner:
+                return _result(await self.graph.ainvoke(self._question(given), inner, **_for_graph(kwargs)))
 
-    def _stream(self, given: Iterator[Any], config: RunnableConfig) -> Iterator[AddableDict]:
+    def _stream(self, given: Iterator[Any], config: RunnableConfig, **kwargs: Any) -> Iterator[AddableDict]:
         heard = _Heard()
-        with self._turn(config) as inner:
-            stream = self.graph.stream(self._question(merged(list(given))), inner, stream_mode=_MODES)
+        asked = merged(list(given))
+        with (place := Place()), self._turn(config, kwargs, asked, place) as inner:
+            stream = self.graph.stream(self._question(asked), inner, stream_mode=_MODES, **_for_graph(kwargs))
             with closing(cast(Any, stream)) as stream:
                 for mode, chunk in stream:
                     yield from heard.parts(mode, chunk)
             yield heard.answer()
 
-    async def _astream(self, given: AsyncIterator[Any], config: RunnableConfig) -> AsyncIterator[AddableDict]:
+    async def _astream(
+        self, given: AsyncIterator[Any], config: RunnableConfig, **kwargs: Any
+    ) -> AsyncIterator[AddableDict]:
         heard = _Heard()
-        question = merged([part async for part in given])
-        async with self._aturn(config) as inner:
-            stream = self.graph.astream(self._question(question), inner, stream_mode=_MODES)
-            async with aclosing(cast(Any, stream)) as stream:
-                async for mode, chunk in stream:
-                    for part in heard.parts(mode, chunk):
-                        yield part
-            yield heard.answer()
+        asked = merged([part async for part in given])
+        with (place := Place()):
+            async with self._aturn(config, kwargs, asked, place) as inner:
+                stream = self.graph.astream(
+                    self._question(asked), inner, stream_mode=_MODES, **_for_graph(kwargs)
+                )
+                async with aclosing(cast(Any, stream)) as stream:
+                    async for mode, chunk in stream:
+                        for part in heard.parts(mode, chunk):
+                            yield part
+                yield heard.answer()
 
     @contextmanager
-    def _turn(self, config: RunnableConfig) -> Iterator[RunnableConfig]:
+    def _turn(
+        self, config: RunnableConfig, kwargs: Mapping[str, Any], given: Any, place: Lock
+    ) -> Iterator[RunnableConfig]:
         """The session is ours meanwhile; inside a turn of it (a with_memory, an agent that has this one as
         a tool) it is already."""
-        if saved_outside(self.memory, config, self._saver):
+        key = self.memory._key(config, kwargs, given)
+        if saved_outside(self.memory, config, self._saver, key):
             yield _unlimited(config)
             return
-        key = self.memory._key(config)
-        with self.memory.turns.hold(key), self._marked(key, config) as inner:
+        with self.memory.turns.hold(key, place), self._marked(key, config) as inner:
             yield inner
 
     @asynccontextmanager
-    async def _aturn(self, config: RunnableConfig) -> AsyncIterator[RunnableConfig]:
-        if saved_outside(self.memory, config, self._saver):
+    async def _aturn(
+        self, config: RunnableConfig, kwargs: Mapping[str, Any], given: Any, place: Lock
+    ) -> AsyncIterator[RunnableConfig]:
+        key = self.memory._key(config, kwargs, given)
+        if saved_outside(self.memory, config, self._saver, key):
             yield _unlimited(config)
             return
-        key = self.memory._key(config)
-        async with self.memory.turns.ahold(key):
+        async with self.memory.turns.ahold(key, place):
             with self._marked(key, config) as inner:
                 yield inner
 
@@ -143,7 +182,9 @@ class Agent(Runnable[Any, AddableDict]):
         finally:
             mark.open = False
 
-    def _question(self, given: Any) -> dict[str, Any]:
+    def _question(self, given: Any) -> Any:
+        if given is None or is_command(given):  # the run of this thread goes on
+            return given
         asked = self.memory._question(given) if isinstance(given, dict) else given
         return {"messages": [_to_lc(self.memory._human(asked))]}
 
@@ -166,10 +207,23 @@ def _unlimited(config: RunnableConfig) -> RunnableConfig:
     return {**config, "recursion_limit": max(_STEPS, config.get("recursion_limit") or 0)}
 
 
-def _result(messages: list[BaseMessage]) -> AddableDict:
-    turn = messages[last_question(messages) + 1 :]
-    answer = next((str(m.text) for m in reversed(turn) if isinstance(m, AIMessage)), "")
-    return AddableDict(answer=answer, tool_records=tool_records(turn), messages=turn)
+def _for_graph(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in kwargs.items() if k in ("context", "durability")}
+
+
+def _result(state: Mapping[str, Any]) -> AddableDict:
+    messages: list[BaseMessage] = state.get("messages") or []
+    at = next((i for i in range(len(messages) - 1, -1, -1) if isinstance(messages[i], HumanMessage)), -1)
+    turn = messages[at + 1 :]
+    waits = state.get("__interrupt__")
+    result = AddableDict(
+        answer="" if waits else _answer(turn), tool_records=tool_records(turn), messages=turn
+    )
+    return AddableDict(result, __interrupt__=list(waits)) if waits else result
+
+
+def _answer(turn: Sequence[BaseMessage]) -> str:
+    return next((str(m.text) for m in reversed(turn) if isinstance(m, AIMessage)), "")
 
 
 class _Heard:
@@ -178,6 +232,7 @@ class _Heard:
     def __init__(self) -> None:
         self._turn: list[BaseMessage] = []
         self._reported = 0
+        self._waits: list[Any] = []
 
     def parts(self, mode: str, chunk: Any) -> Iterator[AddableDict]:
         if mode == "messages":
@@ -187,6 +242,9 @@ class _Heard:
                 words = str(message.text)
                 if words:
                     yield AddableDict(words=words)
+            return
+        if isinstance(chunk, Mapping) and "__interrupt__" in chunk:
+            self._waits += chunk["__interrupt__"]
             return
         for message in _messages_in(chunk):
             self._turn.append(message)
@@ -199,8 +257,9 @@ class _Heard:
                 self._reported = len(records)
 
     def answer(self) -> AddableDict:
-        answer = next((str(m.text) for m in reversed(self._turn) if isinstance(m, AIMessage)), "")
-        told = AddableDict(answer=answer, messages=self._turn)
+        told = AddableDict(answer="" if self._waits else _answer(self._turn), messages=self._turn)
+        if self._waits:
+            told["__interrupt__"] = self._waits
         return told if self._reported else AddableDict(told, tool_records=[])
 
 

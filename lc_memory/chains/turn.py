@@ -12,7 +12,7 @@ model that answered. What other models said on the way (a router, a judge) is no
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,21 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, BaseMessageChunk, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from lc_memory.messages import Message, from_lc, text_of, valid_groups
+from lc_memory.messages import (
+    Message,
+    _to_lc,
+    arguments_of,
+    from_lc,
+    is_conversation,
+    is_deep,
+    is_message,
+    read,
+    spoken,
+    text_of,
+    valid_groups,
+    without_calls,
+    without_thoughts,
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,10 @@ class TurnRecorder(BaseCallbackHandler):
         self.open = True
         self.runs: list[ModelRun] = []
         self.results: list[ToolMessage] = []
+        self.chunks: list[Any] = []
+        """What a streamed turn has handed out so far."""
+        self._asides: list[str] = []
+        self._told_from = 0
         self._prompts: dict[UUID, Sequence[BaseMessage]] = {}
 
     def on_chat_model_start(
@@ -71,13 +89,32 @@ class TurnRecorder(BaseCallbackHandler):
         if isinstance(output, ToolMessage):
             self.results.append(output)
 
+    def aside(self, words: str) -> None:
+        """A loop says: the ``words`` that it streamed last stood beside a call, and are not the answer. Who
+        calls invoke does not get them at all, and a turn is the same however it is called."""
+        self._asides.append(words)
+        self._told_from = len(self.chunks)
+
+    def told(self) -> Any:
+        """The output that a stream's chunks make together, without what was said aside."""
+        whole = merged(self.chunks)
+        if not self._asides or not isinstance(whole, (str, BaseMessage)):
+            return whole
+        aside = "".join(self._asides)
+        if isinstance(whole, str) and self.runs and whole == aside + str(self.runs[-1].message.text):
+            return whole[len(aside) :]
+        return merged(self.chunks[self._told_from :])
+
 
 def turn_messages(human: Message, output: Any, recorder: TurnRecorder) -> list[Message]:
     """The turn as dicts: the human's message, whole tool groups, the answer."""
     said = _messages_in(output, human)
     if said is not None:
         # The chain hands out messages of its own (an agent's state): they are the turn.
-        return [human, *valid_groups([_kept(m) for m in said[:-1]]), _kept(said[-1])] if said else [human]
+        kept = [_kept(m) for m in said]
+        if kept and kept[-1]["role"] == "assistant":  # with its calls, which nobody has answered
+            return [human, *valid_groups(kept[:-1]), kept[-1]]
+        return [human, *valid_groups(kept)]
     run = _answering(output, human, recorder.runs)
     answer = _answer(output, run)
     return [human, *_tool_traffic(run, human, recorder), answer]
@@ -97,10 +134,10 @@ def _answer(output: Any, run: ModelRun | None) -> Message:
     if run is None:
         return {"role": "assistant", "content": _json_text(output)}
     answer = _kept(run.message)
-    if not text_of(answer.get("content")) and answer.get("tool_calls"):
+    if handed_over := arguments_of(answer):
         # A structured output by tool call: nobody will answer that call, its arguments are the answer.
-        calls = answer.pop("tool_calls")
-        answer["content"] = str(calls[0].get("function", {}).get("arguments") or "")
+        said = without_calls(answer)
+        return {**said, "content": "\n".join(t for t in (spoken(said), handed_over) if t.strip())}
     return answer
 
 
@@ -125,6 +162,7 @@ def _says(message: AIMessage, told: Any) -> bool:
     text = str(message.text)
     if isinstance(told, str):
         return text == told
+    text = without_thoughts(text)
     if hasattr(told, "model_dump"):
         told = told.model_dump()
     if any(call["args"] == told for call in message.tool_calls):
@@ -184,25 +222,81 @@ def _messages_in(output: Any, human: Message) -> list[BaseMessage] | None:
 
 def _kept(message: BaseMessage) -> Message:
     """The message as it is stored: without the id of LangChain's own run, which names nothing outside."""
+    if isinstance(message, ToolMessage) and is_deep(message.artifact):
+        # Only a program understands it, and it cannot be a reason to lose the turn.
+        message = message.model_copy(update={"artifact": "… (nested too deeply to be kept)"})
     kept = from_lc(message)
     if str(kept.get("id", "")).startswith(("run-", "lc_run-")):
         del kept["id"]
     return kept
 
 
-def human_message(question: Any) -> Message | None:
-    """The human's message from what a chain was asked with: text, a message, or a list of content parts."""
+@dataclass(frozen=True)
+class Asked:
+    """What a chain was asked: the human's message, and what of the conversation was sent along with it."""
+
+    question: Message
+    before: Sequence[Message] = ()
+    is_conversation: bool = False
+
+    def new(self, given: Any) -> Any:
+        """``given``, the whole conversation, with what is new in it alone: its last message."""
+        return given[-1:] if isinstance(given, list) else [_to_lc(self.question)]
+
+
+def asked(question: Any) -> Asked | None:
+    """What is new in what a chain was asked with: text, a message, a list of content parts, or a whole
+    conversation in any form that :mod:`lc_memory.messages.histories` knows, as a web front end sends it.
+    Of that the last message is the question. None: nobody asks anything.
+
+    Raises MemoryInputError for a conversation that is not understood.
+    """
     if isinstance(question, str):
-        return {"role": "user", "content": question}
+        return Asked({"role": "user", "content": question})
     if isinstance(question, HumanMessage):
-        return from_lc(question)
-    if isinstance(question, list) and question:
-        if all(isinstance(m, BaseMessage) for m in question):
-            last = question[-1]
-            return from_lc(last) if isinstance(last, HumanMessage) else None
-        if all(isinstance(p, (str, dict)) for p in question):
-            return {"role": "user", "content": question}
+        return Asked(_checked(from_lc(question)))
+    listed = isinstance(question, list)
+    if listed and question and all(isinstance(p, (str, dict)) and not is_message(p) for p in question):
+        return Asked(_checked({"role": "user", "content": question}))
+    if (listed and question) or is_message(question) or is_conversation(question):
+        said = read(question, blanks=True)
+        if said and said[-1]["role"] == "user":
+            return Asked(said[-1], said[:-1], is_conversation=listed or len(said) > 1)
     return None
+
+
+def human_message(question: Any) -> Message | None:
+    """The human's message from what a chain was asked with; see :func:`asked`."""
+    found = asked(question)
+    return None if found is None else found.question
+
+
+def _checked(message: Message) -> Message:
+    _to_lc(message)  # what no prompt could show is refused before a model is asked
+    return message
+
+
+def unknown(before: Sequence[Message], known: Iterable[Message]) -> list[Message]:
+    """What the memory does not know of the messages that a caller sent along before a question: those from
+    the user's first one behind the last that is ``known``, in the same words. What the caller shortened or
+    edited further up is known all the same, and the memory's own words for it stand. System messages count
+    each for itself."""
+    words = {_words(m) for m in known} - {None}
+    last = next((i for i in range(len(before) - 1, -1, -1) if _words(before[i]) in words), -1)
+    start = last + 1
+    while last >= 0 and start < len(before) and before[start]["role"] != "user":
+        start += 1  # the answer to what is known, in other words
+    return [
+        m for i, m in enumerate(before)
+        if (_words(m) not in words if m["role"] in ("system", "developer") else i >= start)
+    ]  # fmt: skip
+
+
+def _words(message: Message) -> tuple[str, str] | None:
+    said = " ".join(spoken(message).split())
+    if not said and message.get("role") == "assistant":
+        said = arguments_of(message)
+    return (str(message.get("role")), said) if said else None
 
 
 def merged(chunks: Sequence[Any]) -> Any:

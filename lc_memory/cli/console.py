@@ -16,8 +16,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def _clean(text: str) -> str:
-    """Without control characters: what a model says must not be able to steer the terminal."""
-    return _CONTROL.sub("", text)
+    """Without control characters: what a model says must not be able to steer the terminal. Nor half of an
+    emoji, which no output takes."""
+    return _CONTROL.sub("", text).encode("utf-8", "replace").decode()
 
 
 def _in_one_line(error: BaseException) -> str:

@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +60,8 @@ def _owner(user: str | None, session: str | None) -> str | None:
 
     if user is not None and session is not None:
         raise MemoryInputError("--user or --session, not both: a user's facts are not a session's")
+    if "" in (user, session):
+        raise MemoryInputError("an empty id names nobody")
     if user is not None:
         return SessionKey("", user).owner
     return None if session is None else SessionKey(session).owner
@@ -81,9 +82,9 @@ def export_(
 
     if notes and user is None:
         raise MemoryInputError("--notes writes what is known of one user: say whose, with --user ID")
+    owner = _owner(user, None) or ""
     with _store(memory) as store:
         if notes:
-            owner = _owner(user, None) or ""
             lines: Iterator[str] = iter(
                 [json.dumps(export_notes(store, owner), ensure_ascii=False, indent=2)]
             )
@@ -124,12 +125,25 @@ def _written(path: Path) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
 def import_(
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="An export, or a fan_memory.json; - is the standard input."),
+        typer.Argument(
+            metavar="[FILE]",
+            help="An export, a fan_memory.json, or conversations held elsewhere; - is the standard input.",
+        ),
     ] = None,
     memory: Where = None,
     user: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Whose notes they are, in a fan_memory.json or a Chroma folder."),
+        typer.Option(
+            metavar="ID",
+            help="Whose all of it becomes, whoever's it was. A fan_memory.json or a Chroma folder needs it.",
+        ),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="The session a conversation from elsewhere becomes (several: ID-1, ID-2 …); else its name.",
+        ),
     ] = None,
     chroma: Annotated[
         Path | None,
@@ -137,15 +151,31 @@ def import_(
     ] = None,
     collection: Annotated[str, typer.Option(metavar="NAME", help="The collection in it.")] = "long_term",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and name them.")] = False,
+    privacy: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="A fact with a phone number or the like in it: refuse it, redact it (keep it without), or "
+            "off (keep it).",
+        ),
+    ] = "refuse",
 ) -> None:
-    """Bring an export back, or a list of notes in, or the facts of a dict-based memory (mem_store), with
-    ids, private flags and times; its folder stays as it is. What is there already stays, too."""
+    """Bring an export back; or a list of notes; or conversations held elsewhere (JSON or JSON Lines of
+    OpenAI, LangChain, ShareGPT and others: one conversation or one message a line); or the facts of a
+    dict-based memory (mem_store), with ids, private flags and times; its folder stays as it is. What is there
+    already stays, too."""
+    from lc_memory.facts.privacy import checked_mode
+
+    mode = checked_mode(privacy)
     if (file is None) == (chroma is None):
         raise MemoryInputError("import takes a FILE, or --chroma FOLDER for the facts of a dict-based memory")
     if file is None:
-        import_old(memory, user, chroma, collection)
+        import_old(memory, user, chroma, collection, mode, skip_bad)
         return
-    from lc_memory.sessions import import_file
+    from lc_memory.sessions import holds_conversations, import_conversations, import_file
+
+    from .console import _clean
+    from .index import index_now
 
     with tempfile.TemporaryDirectory(prefix="lc-memory-") as folder:
         path = Path(file)
@@ -153,11 +183,20 @@ def import_(
             path = Path(folder) / "standard input"
             path.write_bytes(sys.stdin.buffer.read())
         with _store(memory, made=True) as store:
-            done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad)
+            if path.is_file() and holds_conversations(path):
+                done = import_conversations(store, path, user_id=user, session_id=session, skip_bad=skip_bad)
+            elif session is not None:
+                raise MemoryInputError(
+                    "--session is for a conversation held elsewhere, and this file has none"
+                )
+            else:
+                done = import_file(store, path, owner=_owner(user, None), skip_bad=skip_bad, privacy=mode)
     for bad in done.bad:
         err.print(f"skipped {bad}", style="yellow")
     known = f", {done.known} were there already" if done.known else ""
-    out.print(f"{done.sessions} sessions, {done.turns} turns, {done.facts} facts{known}")
+    was = "".join(f"; {count} of {owner} are {user}'s now" for owner, count in done.was.items())
+    out.print(_clean(f"{done.sessions} sessions, {done.turns} turns, {done.facts} facts{known}{was}"))
+    index_now(memory)
 
 
 @facts.command("list")
@@ -191,9 +230,11 @@ def list_(
 @facts.command("prune")
 def prune(memory: Where = None) -> None:
     """Erase the facts that have expired, from the files too."""
-    with _store(memory) as store:
-        gone = store.ledger().prune()
-        wiped = not gone or store.wipe()
+    from .index import _opened
+
+    with _opened(memory, "local", None) as opened:
+        gone = opened._stored("prune").store.ledger().prune()
+        wiped = not gone or opened._wipe()
     out.print(f"{len(gone)} facts had expired and are erased")
     if not wiped:
         err.print(
@@ -202,7 +243,8 @@ def prune(memory: Where = None) -> None:
 
 
 def _shown(fact: Fact, expired: bool) -> str:
-    day = datetime.fromtimestamp(fact.noted_at).date().isoformat()
+    from lc_memory.index import day
+
     kind = "" if fact.kind is None else fact.kind if fact.subject is None else f"{fact.kind} ({fact.subject})"
     marks = [
         *(["core"] if fact.core else []),
@@ -211,6 +253,7 @@ def _shown(fact: Fact, expired: bool) -> str:
         *(["expired"] if expired else []),
     ]
     if fact.superseded_at is not None:
-        marks.append(f"until {datetime.fromtimestamp(fact.superseded_at).date().isoformat()}")
+        marks.append(f"until {day(fact.superseded_at)}")
     about = f"  [{', '.join(marks)}]" if marks else ""
-    return _clean(f"{day}  {fact.owner}  {kind or '-'}: {' '.join(fact.text.split())}{about}")
+    owner, kind, words = (" ".join(_clean(part).split()) for part in (fact.owner, kind, fact.text))
+    return f"{day(fact.noted_at)}  {owner}  {kind or '-'}: {words}{about}"

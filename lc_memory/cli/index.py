@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lc_memory.errors import MemoryInputError
+from lc_memory.errors import FactIndexError, MemoryInputError
 
-from .console import out
+if TYPE_CHECKING:
+    from lc_memory.facts.privacy import PrivacyMode
+
+from .console import err, out
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -29,11 +33,20 @@ Server = Annotated[
 ]
 
 
-def import_old(memory: str | None, user: str | None, chroma: Path | None, collection: str) -> None:
+def import_old(
+    memory: str | None,
+    user: str | None,
+    chroma: Path | None,
+    collection: str,
+    privacy: PrivacyMode,
+    skip_bad: bool,
+) -> None:
     """``lc-memory import --chroma``: into the ledger, and then into the index. Stopped, it goes on where it
     was when it is called again."""
     from lc_memory.facts import import_chroma
     from lc_memory.store import SessionKey
+
+    from .console import _clean
 
     if user is None:
         raise MemoryInputError(
@@ -43,14 +56,49 @@ def import_old(memory: str | None, user: str | None, chroma: Path | None, collec
         owner = SessionKey("", user).owner
         with _bar("reading") as tell:
             done = import_chroma(
-                opened._sql_store("import")(), owner, chroma or Path(), collection, progress=tell
-            )
+                opened._sql_store("import")(), owner, chroma or Path(), collection, progress=tell,
+                privacy=privacy, skip_bad=skip_bad,
+            )  # fmt: skip
         with _bar("indexing") as tell:
             opened._long("import").catch_up(progress=tell)
+    for bad in done.bad:
+        err.print(_clean(f"skipped {bad}"), style="yellow")
     out.print(
         f"{done.added} facts taken over, {done.known} were there already"
         + (f", {done.empty} without text left out" if done.empty else "")
     )
+
+
+def index_now(memory: str | None) -> None:
+    """After an import: what came in can be recalled. Where that cannot be done now, it is when the memory is
+    used next."""
+    with _opened(memory, "local", None) as opened, _bar("indexing") as tell:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # told below
+                opened._long("import").catch_up(progress=tell)
+        except FactIndexError as error:
+            err.print(f"not indexed yet, which is done when the memory is used next: {error}", style="yellow")
+
+
+@app.command()
+def forget(
+    memory: Where = None,
+    user: Annotated[str | None, typer.Option(metavar="ID", help="All of this user.")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="This session, whoever's; with --user, that user's.")
+    ] = None,
+) -> None:
+    """Erase turns, summaries and facts, from the files too. Says what was erased, or that nothing was there.
+    Exit code 1 where bytes of it had to stay in the files."""
+    if user is None and session is None:
+        raise MemoryInputError("say what to forget: --user ID, --session ID, or both")
+    with _opened(memory, "local", None) as opened:
+        gone = opened.forget(user_id=user, session_id=session)
+    out.print(str(gone))
+    if not gone.wiped:
+        err.print("bytes of it stay in the files; end other programs that use the memory and call this again")
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -14,9 +14,10 @@ class CoreFacts:
     ``core.set("预算", "40万")`` replaces what was known of that kind; the old fact stays as history.
     """
 
-    def __init__(self, ledger: Callable[[], Ledger], owner: str) -> None:
+    def __init__(self, ledger: Callable[[], Ledger], owner: str, wipe: Callable[[], object]) -> None:
         self._ledger = ledger
         self._owner = owner
+        self._wipe = wipe
 
     def set(self, kind: str, text: str, *, subject: str | None = None) -> Fact:
         """Note ``text`` as the core fact of ``kind``; with ``subject`` a kind may have several.
@@ -46,7 +47,10 @@ class CoreFacts:
         return self._ledger().history(self._owner, kind)
 
     def remove(self, kind: str) -> bool:
-        """Take the core facts of a kind away, their history too. False where there was none."""
+        """Erase the core facts of a kind, their history too, from the files as well. False where there was
+        none."""
         facts = self._ledger().history(self._owner, kind)
-        self._ledger().remove(self._owner, [fact.id for fact in facts])
+        if facts:
+            self._ledger().remove(self._owner, [fact.id for fact in facts])
+            self._wipe()
         return bool(facts)

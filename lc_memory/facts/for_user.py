@@ -23,12 +23,14 @@ class UserFacts:
         owner: str,
         store: Callable[[], SqlStore],
         longterm: LongTerm,
-        privacy: PrivacyMode = "refuse",
+        privacy: PrivacyMode,
+        wipe: Callable[[], object],
     ) -> None:
         self._owner = owner
         self._store = store
         self._longterm = longterm
         self._privacy = privacy
+        self._wipe = wipe
 
     def add_fact(self, text: str, fid: str, private: bool = False) -> None:
         """Keep ``text`` under ``fid``; one that has this id is written over. Private data in a fact that is
@@ -53,10 +55,10 @@ class UserFacts:
         return [one.text for one in found]
 
     def delete(self, fid: str) -> None:
-        """Erase a fact; one that is not there is no error.
+        """Erase a fact, from the files too; one that is not there is no error.
 
         The turn it was said in stays, as part of the conversation, and may be recalled:
         :meth:`Memory.forget <lc_memory.Memory.forget>` erases a session with all that was learnt in it.
         """
         if self._store().ledger().remove(self._owner, [fid]):
-            self._longterm.noted()
+            self._wipe()

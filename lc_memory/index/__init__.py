@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .texts import FACT as FACT
     from .texts import PRIVATE as PRIVATE
     from .texts import TURN as TURN
+    from .texts import day as day
     from .texts import fact_line as fact_line
     from .texts import said as said
     from .texts import turn_line as turn_line
@@ -37,7 +38,7 @@ else:
             "keeping": "Keeping RunsLater Source",
             "mending": "Progress",
             "scale": "LOCAL Scale",
-            "texts": "FACT PRIVATE TURN fact_line said turn_line turn_text",
+            "texts": "day FACT PRIVATE TURN fact_line said turn_line turn_text",
             "vectors": "Vectors",
         },
     )

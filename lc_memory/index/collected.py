@@ -84,20 +84,33 @@ class Checked(Embeddings):
 
 _META_GET = text("SELECT value FROM lcm_meta WHERE name = :name")
 _META_PUT = text("INSERT INTO lcm_meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO ")
-ACTIVE, NEXT = "index", "index_next"
+ACTIVE, NEXT, LAST = "index", "index_next", "index_last"
 
 
 def recorded(database: Database, name: str = ACTIVE) -> Collected | None:
-    """The collection that is in use (or, NEXT, the one that a reindex is filling)."""
+    """The collection that is in use (or, NEXT, the one that a reindex is filling; LAST, the one that was in
+    use before and is still to be deleted). A note that cannot be read is none: the index is then built
+    anew."""
     with database.read() as connection:
         value = connection.execute(_META_GET, {"name": name}).scalar()
-    return None if value is None else Collected(**json.loads(value))
+    return None if value is None else _read(value)
+
+
+def _read(value: str) -> Collected | None:
+    try:
+        about = Collected(**json.loads(value))
+        readable = about.dimension > 0 and math.isfinite(about.mean) and math.isfinite(about.spread)
+    except (TypeError, ValueError, AttributeError, IndexError):
+        return None
+    return about if readable and isinstance(about.collection, str) else None
 
 
 def record(database: Database, about: Collected, name: str = ACTIVE) -> Collected:
     """Note a collection where none is noted; the one that is noted then (another process may be first)."""
     with database.write() as connection:
-        put = text(_META_PUT.text + "NOTHING")
+        there = connection.execute(_META_GET, {"name": name}).scalar()
+        readable = there is not None and _read(there) is not None
+        put = text(_META_PUT.text + ("NOTHING" if readable else "UPDATE SET value = excluded.value"))
         connection.execute(put, {"name": name, "value": json.dumps(asdict(about))})
     found = recorded(database, name)
     return about if found is None else found
@@ -106,14 +119,15 @@ def record(database: Database, about: Collected, name: str = ACTIVE) -> Collecte
 def switch(database: Database) -> None:
     """The collection that was being filled takes the place of the one in use, for all processes."""
     with database.write() as connection:
-        connection.execute(text("DELETE FROM lcm_meta WHERE name = 'index'"))
+        connection.execute(text("DELETE FROM lcm_meta WHERE name = 'index_last'"))
+        connection.execute(text("UPDATE lcm_meta SET name = 'index_last' WHERE name = 'index'"))
         connection.execute(text("UPDATE lcm_meta SET name = 'index' WHERE name = 'index_next'"))
 
 
-def abandon(database: Database) -> None:
-    """The collection that was being filled is not wanted any more."""
+def abandon(database: Database, name: str = NEXT) -> None:
+    """The collection that was being filled (or the LAST one) is not wanted any more, and is gone."""
     with database.write() as connection:
-        connection.execute(text("DELETE FROM lcm_meta WHERE name = 'index_next'"))
+        connection.execute(text("DELETE FROM lcm_meta WHERE name = :name"), {"name": name})
 
 
 def collected(embedding: Embeddings, space: str) -> Collected:

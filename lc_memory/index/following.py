@@ -4,24 +4,38 @@ The store says what is to be done: the ledger's unindexed facts, the turns that 
 what the vectors have still to look at (:mod:`lc_memory.store.items`). Everything may be done twice, and is
 marked as done after it was, so a process that dies leaves nothing out. Words are written first: they are in
 the store's own database and always can be. What the vector index does not take goes on the list.
+
+Each call does what was there when it began, and no more: others go on saving meanwhile, and whoever waits for
+it must come to an end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from sqlalchemy import bindparam, text
 
 from lc_memory.errors import FactIndexError
 from lc_memory.store import DatabaseLexicalIndex, Fact, LexicalItem, SqlStore, StoredTurn, Turn, items
 
+from .attempts import Attempts
 from .chroma.collection import BATCH, Item, VectorIndex
+from .collected import LAST, NEXT, abandon, recorded
+from .gate import Gate
 from .texts import fact_entries, texts, turn_entries
 from .vectors import Vectors
 
 _TURNS_AT_ONCE = 64
 
 _Entries = tuple[Item, LexicalItem]
+
+
+def _fact_known_as(fact: Fact) -> tuple[str, int]:
+    return items.fact_item(fact.row), fact.revision
+
+
+def _turn_known_as(stored: StoredTurn) -> tuple[str, int]:
+    return items.turn_item(stored.row), 1  # a turn never changes
 
 
 class Follower:
@@ -32,32 +46,79 @@ class Follower:
         self._vectors = vectors
         self._stopping = stopping
         self._lexical = DatabaseLexicalIndex()
+        self._attempts = Attempts(store.database)
+        self._batches = Gate()  # inside: memories that were read, and are not yet written
 
     # ------------------------------------------------------------ new things
 
     def facts(self, *, wait: bool = True) -> None:
         """Index the facts that are new or changed, and let those go that are history."""
         ledger = self._store.ledger()
-        while facts := ledger.unindexed(BATCH):
-            kept = [entries for fact in facts if (entries := fact_entries(fact)) is not None]
-            staying = {item.id for item, _ in kept}
-            gone = [fact for fact in facts if items.fact_item(fact.row) not in staying]
-            self._write_words(kept, "lcm_facts", gone)
-            self._write_vectors(kept, [items.fact_item(fact.row) for fact in gone])
-            ledger.mark_indexed(facts)
+        left = -1
+        after = 0
+        while left:
+            with self._batches.inside():
+                facts = ledger.unindexed(BATCH, after=after)
+                if not facts:
+                    return
+                if left < 0:
+                    left = ledger.count_unindexed()
+                self._attempts.made(
+                    facts, _fact_known_as, self._index_facts, lambda fact: ledger.mark_indexed([fact])
+                )
+            after, left = facts[-1].row, max(0, left - len(facts))
             if not wait or self._stopping():
                 return
 
-    def turns(self) -> None:
-        """Index the turns that are pending."""
+    def turns(self, *, wait: bool = True) -> None:
+        """Index the turns that are pending; some of them, where ``wait`` is False."""
         backlog = self._store.backlog()
-        while turns := backlog.pending("index", limit=_TURNS_AT_ONCE):
-            kept = self.entries_of_turns(turns)
-            self._write_words(kept, "lcm_turns", ())
-            self._write_vectors(kept, ())
-            backlog.advance("index", turns)
-            if self._stopping():
+        newest = backlog.newest()
+
+        def leave(turn: StoredTurn) -> None:
+            backlog.advance("index", [turn])
+
+        while not self._stopping():
+            with self._batches.inside():
+                turns = backlog.pending("index", limit=_TURNS_AT_ONCE, upto=newest)
+                if not turns:
+                    return
+                self._attempts.made(turns, _turn_known_as, self._index_turns, leave)
+            if not wait:
                 return
+
+    def settled(self) -> None:
+        """Wait until what was read before this call is written: what is erased before it cannot come back
+        after it."""
+        self._batches.settled()
+
+    def _index_facts(self, facts: Sequence[Fact]) -> None:
+        kept = [entries for fact in facts if (entries := fact_entries(fact)) is not None]
+        staying = {item.id for item, _ in kept}
+        gone = [fact for fact in facts if items.fact_item(fact.row) not in staying]
+        self._write_words(kept, "lcm_facts", gone)
+        self._write_vectors(kept, [items.fact_item(fact.row) for fact in gone])
+        self._store.ledger().mark_indexed(facts)
+
+    def _index_turns(self, turns: Sequence[StoredTurn]) -> None:
+        kept = self.entries_of_turns(turns)
+        self._write_words(kept, "lcm_turns", ())
+        self._write_vectors(kept, ())
+        self._store.backlog().advance("index", turns)
+
+    def set_aside(self) -> list[str]:
+        """The items that could not be indexed: see :mod:`lc_memory.index.attempts`."""
+        return self._attempts.aside()
+
+    def try_again(self) -> None:
+        """Index what was set aside, if it can be now."""
+        aside = self._attempts.aside()
+        self._attempts.again(aside)
+        facts, turns = items.rows_of(aside)
+        for fact in self._store.ledger().by_row(facts).values():
+            self._attempts.made([fact], _fact_known_as, self._index_facts, lambda _: None)
+        for turn in self._store.backlog().by_row(turns).values():
+            self._attempts.made([turn], _turn_known_as, self._index_turns, lambda _: None)
 
     def _write_words(self, kept: Sequence[_Entries], table: str, gone: Iterable[Fact]) -> None:
         with self._store.database.write() as connection:
@@ -98,16 +159,54 @@ class Follower:
 
     def listed(self, *, anyway: bool = False) -> None:
         """Work off the list of what the vector index has to look at. FactIndexError where it cannot."""
-        while True:
-            with self._store.database.read() as connection:
-                entries = items.listed(connection, BATCH)
-            if not entries:
-                return
-            self._renew([item for _, item in entries], anyway=anyway)
-            with self._store.database.write() as connection:
-                items.take_off_list(connection, [entry for entry, _ in entries])
+        with self._store.database.read() as connection:
+            last = items.last_listed(connection)
+        done = 0
+        while done < last:
+            with self._batches.inside():
+                with self._store.database.read() as connection:
+                    entries = items.listed(connection, BATCH, after=done)
+                if not entries:
+                    return
+                self._renew([item for _, item in entries], anyway=anyway)
+                with self._store.database.write() as connection:
+                    items.take_off_list(connection, [entry for entry, _ in entries])
+            done = entries[-1][0]
             if self._stopping():
                 return
+
+    def erased(self) -> None:
+        """Of the list do what concerns erased memories: they leave the vectors and their files, whatever
+        embedding these are of. FactIndexError where they cannot."""
+        gone: dict[int, str] = {}
+        after = 0
+        while True:
+            with self._store.database.read() as connection:
+                entries = items.listed(connection, BATCH, after=after)
+            if not entries:
+                break
+            after = entries[-1][0]
+            facts, turns = items.rows_of(item for _, item in entries)
+            there = {items.fact_item(row) for row in self._store.ledger().by_row(facts)}
+            there |= {items.turn_item(row) for row in self._store.backlog().by_row(turns)}
+            gone |= {entry: item for entry, item in entries if item not in there}
+        if gone:
+            self._purge(list(dict.fromkeys(gone.values())))
+            with self._store.database.write() as connection:
+                items.take_off_list(connection, list(gone))
+
+    def _purge(self, ids: Sequence[str]) -> None:
+        database = self._store.database
+        old, filling = recorded(database, LAST), recorded(database, NEXT)
+
+        def purge(index: VectorIndex) -> None:
+            if old is not None:
+                index.drop(old.collection)
+            index.remove(ids, purge=True, filling=filling)
+
+        self._vectors.erase(purge)
+        if old is not None:
+            abandon(database, LAST)
 
     def _renew(self, ids: Sequence[str], *, anyway: bool = False) -> None:
         there = self._wanted(ids)
@@ -118,13 +217,15 @@ class Follower:
         def renew(index: VectorIndex) -> None:
             index.put(list(there.values()))
             index.remove(sorted(retired))
-            index.remove(erased, purge=True)
 
         self._vectors.use(renew, anyway=anyway)
+        if erased:
+            self._purge(erased)
 
     def _wanted(self, ids: Iterable[str]) -> dict[str, Item]:
         """Of these items those that the vector index should have, as they are now."""
-        facts, turns = items.rows_of(ids)
+        aside = set(self._attempts.aside())
+        facts, turns = items.rows_of(i for i in ids if i not in aside)
         found = [fact_entries(fact) for fact in self._store.ledger().by_row(facts).values()]
         stored = sorted(
             self._store.backlog().by_row(turns).values(), key=lambda s: (s.session_row, s.turn.seq)
@@ -134,16 +235,22 @@ class Follower:
     def entries_of_turns(self, turns: Sequence[StoredTurn]) -> list[_Entries]:
         """Index entries of turns that come session by session, in order."""
         entries = []
+        aside = {i for i in self._attempts.aside() if i[0] == "t"}
         before: StoredTurn | None = None
         for stored in turns:
-            entry = turn_entries(stored, self._previous(stored, before))
+            entry = turn_entries(stored, self._previous(stored, before, aside))
             if entry is not None:
                 entries.append(entry)
             before = stored
         return entries
 
-    def _previous(self, stored: StoredTurn, before: StoredTurn | None) -> Turn | None:
+    def _previous(self, stored: StoredTurn, before: StoredTurn | None, aside: Collection[str]) -> Turn | None:
+        """The turn before, None where it could not be indexed: it is no context either."""
         seq = stored.turn.seq - 1
         if before is not None and before.session_row == stored.session_row and before.turn.seq == seq:
-            return before.turn
-        return next(self._store.turns(stored.key, start=seq, limit=1), None) if seq else None
+            return None if items.turn_item(before.row) in aside else before.turn
+        turn = next(self._store.turns(stored.key, start=seq, limit=1), None) if seq else None
+        if turn is None or not aside:
+            return turn
+        left_out = self._store.backlog().by_row([int(item[1:]) for item in aside]).values()
+        return None if any(one.key == stored.key and one.turn.seq == seq for one in left_out) else turn

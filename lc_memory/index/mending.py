@@ -13,6 +13,7 @@ from sqlalchemy import bindparam, text
 
 from lc_memory.store import SqlStore, items
 
+from .attempts import Attempts
 from .chroma.collection import VectorIndex
 from .following import Follower
 from .texts import fact_entries
@@ -43,8 +44,9 @@ def expected(store: SqlStore, sources: Sequence[str]) -> int:
     """How many entries the index should have, as far as it was told."""
     facts = store.ledger().counts()
     total, left = store.backlog().counts("index")
-    return (facts.current + facts.expired if "facts" in sources else 0) + (
-        total - left if "turns" in sources else 0
+    aside_facts, aside_turns = map(len, items.rows_of(Attempts(store.database).aside()))
+    return (facts.current + facts.expired - aside_facts if "facts" in sources else 0) + (
+        total - left - aside_turns if "turns" in sources else 0
     )
 
 
@@ -62,6 +64,7 @@ def mend(
         store.backlog().counts("index")[0] if "turns" in sources else 0
     )
     done = added = 0
+    aside = set(follower.set_aside())
 
     def step(n: int) -> None:
         nonlocal done
@@ -71,7 +74,11 @@ def mend(
 
     after = 0
     while "facts" in sources and (facts := store.ledger().iterate(after=after, limit=_PAGE)):
-        entries = [e[0] for fact in facts if (e := fact_entries(fact)) is not None]
+        entries = [
+            e[0]
+            for fact in facts
+            if items.fact_item(fact.row) not in aside and (e := fact_entries(fact)) is not None
+        ]
         there = index.revisions([item.id for item in entries])
         missing = [item for item in entries if there.get(item.id) != item.revision]
         index.put(missing)
@@ -83,7 +90,7 @@ def mend(
     after = 0
     while "turns" in sources and (turns := store.backlog().scan(after=after, limit=_PAGE)):
         there = index.revisions([items.turn_item(stored.row) for stored in turns])
-        absent = [stored for stored in turns if items.turn_item(stored.row) not in there]
+        absent = [stored for stored in turns if items.turn_item(stored.row) not in {*there, *aside}]
         absent.sort(key=lambda stored: (stored.session_row, stored.turn.seq))
         found = [item for item, _ in follower.entries_of_turns(absent)]
         index.put(found)

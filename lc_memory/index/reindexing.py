@@ -15,7 +15,7 @@ from lc_memory.store import SqlStore
 
 from .chroma.base import ChromaHome
 from .chroma.collection import VectorIndex
-from .collected import NEXT, Collected, abandon, collected, record, recorded, switch
+from .collected import LAST, NEXT, Collected, abandon, collected, record, recorded, switch
 from .following import Follower
 from .mending import Progress, mend
 
@@ -35,15 +35,22 @@ def reindex(
     new = _begun(store, home, embedding)
     index = VectorIndex(home, embedding, new)
     try:
-        # What is noted meanwhile goes to the old one; each round has less of that to add.
-        while mend(store, follower, index, sources, progress=progress, stopping=stopping).added:
-            if stopping():
-                return index.count()
+        # What is noted meanwhile goes to the old one; each round has less of that to add. Where it has not,
+        # as much is noted as is added, and another round would not be the last one either.
+        added = before = mend(store, follower, index, sources, progress=progress, stopping=stopping).added
+        while added and not stopping():
+            added = mend(store, follower, index, sources, progress=progress, stopping=stopping).added
+            if added > before // 2:
+                break
+            before = added
+        if stopping():
+            return index.count()
         old = recorded(store.database)
         switch(store.database)
         mend(store, follower, index, sources)  # what came between the last round and the switch
         if old is not None:
             index.drop(old.collection)
+            abandon(store.database, LAST)
         return index.count()
     finally:
         index.close()

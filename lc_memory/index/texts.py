@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
 
-from lc_memory.facts.privacy import passed
-from lc_memory.language import SPEAKERS, is_phatic, language_of
-from lc_memory.messages import Message, text_of
+from lc_memory.facts.privacy import passed, private_in
+from lc_memory.language import MAX_CHARS, SPEAKERS, is_phatic, language_of
+from lc_memory.messages import Message, answer_of, spoken
 from lc_memory.store import Fact, LexicalItem, StoredTurn, Turn, fact_item, turn_item
 
 from .chroma.collection import Item
@@ -20,6 +19,7 @@ FACT, PRIVATE, TURN = "fact", "private", "turn"
 
 _ANSWER_CHARS = 500  # of an answer that are embedded: a page of it would drown its question
 _LINE_CHARS = 120  # of each side of a turn, in a prompt
+_SEAM = 1200  # characters, more than anything private has
 _COURTESY = 30  # characters of an answer to a message that says nothing
 _PLACES = 64  # of the telling words in a long text that are tried
 
@@ -31,17 +31,20 @@ CONTEXT_CHARS = 200
 
 @lru_cache(maxsize=4096)  # the same turns are shown again and again
 def indexable(text: str) -> str | None:
-    """What of a text may enter the indexes, and prompts from there: what is private in it is taken out.
-    None: nothing is left."""
+    """What of a text may enter the indexes, and prompts from there: its first 20,000 characters, and what
+    is private in them is taken out. None: nothing is left."""
+    if len(text) > MAX_CHARS:  # not the half of something private
+        ends = [p.start for p in private_in(text[: MAX_CHARS + _SEAM]) if p.start < MAX_CHARS < p.end]
+        text = text[: min([MAX_CHARS, *ends])]
     kept, _ = passed(text, "redact")
     return kept if kept is not None and kept.strip() else None
 
 
 def said(turn: Turn) -> tuple[str, str]:
-    """Question and answer of a turn, without what tools said between, and without what is private."""
+    """Question and answer of a turn, without what tools said between, and without what is private. Where the
+    turn ends in a tool's result, that is the answer."""
     questions = [_text(m) for m in turn.messages if m.get("role") == "user"]
-    answers = [t for m in turn.messages if m.get("role") == "assistant" and (t := _text(m))]
-    return "\n".join(q for q in questions if q), answers[-1] if answers else ""
+    return "\n".join(q for q in questions if q), indexable(answer_of(turn.messages)) or ""
 
 
 def fact_entries(fact: Fact) -> tuple[Item, LexicalItem] | None:
@@ -126,11 +129,12 @@ def day(seconds: float) -> str:
 def excerpt(text: str, limit: int, telling: Sequence[str] = ()) -> str:
     """About ``limit`` characters of ``text``: where most of the ``telling`` words stand, the first of which
     count most; the beginning where none does."""
-    whole = " ".join(text.split())
+    whole = " ".join(text[:MAX_CHARS].split())
     if len(whole) <= limit:
         return whole
     plain = whole.lower()
-    places = [(m.start(), 1 / rank) for rank, word in enumerate(telling, 1) for m in _stands(word, plain)]
+    words = telling[:_PLACES]
+    places = [(at, 1 / rank) for rank, word in enumerate(words, 1) for at in _stands(word, plain)]
 
     def told(start: int) -> float:  # each word counts once, and no two weigh the same
         return math.fsum({weight for at, weight in places if start <= at < start + limit})
@@ -145,14 +149,18 @@ def excerpt(text: str, limit: int, telling: Sequence[str] = ()) -> str:
     return f"…{shown}" if start + limit >= len(whole) else f"…{shown[:-1]}…"
 
 
-def _stands(word: str, plain: str) -> Iterator[re.Match[str]]:
+def _stands(word: str, plain: str) -> Iterator[int]:
     """Where a word stands in a text, or another form of it."""
-    form = re.escape(word) if not word.isascii() else rf"\b{re.escape(word[: max(3, len(word) - 2)])}"
-    return re.finditer(form, plain)
+    form = word[: max(3, len(word) - 2)] if word.isascii() else word
+    at = plain.find(form) if form else -1
+    while at >= 0:
+        if not (word.isascii() and at and (plain[at - 1].isalnum() or plain[at - 1] == "_")):
+            yield at
+        at = plain.find(form, at + len(form))
 
 
 def _text(message: Message) -> str:
-    return indexable(text_of(message.get("content")).strip()) or ""
+    return indexable(spoken(message).strip()) or ""
 
 
 def texts(entries: Sequence[tuple[Item, LexicalItem]]) -> dict[str, list[LexicalItem]]:

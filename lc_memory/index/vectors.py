@@ -16,11 +16,12 @@ from typing import TypeVar
 
 from langchain_core.embeddings import Embeddings
 
-from lc_memory.errors import EmbeddingMismatchError, FactIndexError
+from lc_memory.errors import EmbeddingMismatchError, EmbeddingUnavailableError, FactIndexError
 from lc_memory.store import Database
 
 from .chroma.base import BrokenIndexError, ChromaHome, ClosedIndexError, LostIndexError
 from .chroma.collection import VectorIndex, open_index
+from .collected import recorded
 
 T = TypeVar("T")
 
@@ -66,6 +67,28 @@ class Vectors:
             raise
         self._worked()
         return result
+
+    def erase(self, call: Callable[[VectorIndex], None]) -> None:
+        """As :meth:`use`, in an outage too, for what needs no embedding: the index may be of another one."""
+        if not isinstance(self.outage, (EmbeddingMismatchError, EmbeddingUnavailableError)):
+            try:
+                return self.use(call, anyway=True)
+            except (EmbeddingMismatchError, EmbeddingUnavailableError):
+                pass
+        with self._lock:
+            about = recorded(self._database())
+            if about is None:
+                return None
+            self.close()
+            try:
+                index = VectorIndex(self.home(), self.embedding, about)
+            except LostIndexError as error:
+                self._give_up(error)
+                index = VectorIndex(self.home(), self.embedding, about)
+            try:
+                call(index)
+            finally:
+                index.close()
 
     def _twice(self, call: Callable[[VectorIndex], T]) -> T:
         try:

@@ -14,20 +14,21 @@ turn's id is in the state.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from typing import Any
 
-from langchain_core.messages import BaseMessage, SystemMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from typing_extensions import NotRequired
 
 from lc_memory.chains import OnSaveError
-from lc_memory.errors import MissingExtraError
+from lc_memory.errors import MemoryInputError, MissingExtraError
 from lc_memory.memory import Memory
 from lc_memory.script import SYSTEM
+from lc_memory.sessions import session_key
+from lc_memory.store import finished
 
-from .saving import last_question, save_turn, saved_outside
+from .saving import Asked, asked, config_of, last_question, save_turn, saved_outside, turn_of
 
 try:
     from langgraph.graph import END, START, MessagesState, StateGraph
@@ -35,6 +36,7 @@ except ImportError as error:
     raise MissingExtraError("lc_memory.integrations.langgraph", "agent") from error
 
 Node = Callable[..., dict[str, Any]]
+SavingNode = Runnable[Any, dict[str, Any]]
 
 
 class MemoryState(MessagesState):
@@ -43,6 +45,8 @@ class MemoryState(MessagesState):
     history: NotRequired[list[BaseMessage]]
     """What is remembered, between load_mem and save_mem. It stands in no checkpoint after that."""
     turn_id: NotRequired[str]
+    lc_memory_turn: NotRequired[Asked | None]
+    """Whose turn it is, and what was asked, as it came in."""
 
 
 def load_mem(memory: Memory) -> Node:
@@ -50,23 +54,36 @@ def load_mem(memory: Memory) -> Node:
 
     def load_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
         messages = state["messages"]
-        question = messages[last_question(messages)]
-        return {"history": memory.history(question, config), "turn_id": uuid.uuid4().hex}
+        if isinstance(messages[-1], AIMessage) and not messages[-1].tool_calls:
+            raise MemoryInputError("the last message is the assistant's: there is no question to answer")
+        key = session_key(config, given=state)
+        # The question, and what a caller sent along before it: of that the memory has what it saved.
+        said = memory._asked(messages[: last_question(messages) + 1])
+        history = memory._conversation_of(key).history(said.question, said.before)
+        turn = asked(key, messages)
+        return {"history": history, "turn_id": turn["id"], "lc_memory_turn": turn}
 
     return load_mem
 
 
-def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> Node:
-    """A node that saves the turn: ``messages`` from the user's last one to the answer. Inside a with_memory
-    of the same session it leaves that to it."""
+def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> SavingNode:
+    """A node that saves the turn: the question that ``load_mem`` saw, and what was answered. Inside a
+    with_memory of the same session it leaves that to it."""
 
     def save_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
-        turn = state["messages"][last_question(state["messages"]) :]
+        key = session_key(config, given=state)
+        # Without load_mem before it, the user's last message is the question.
+        turn = state.get("lc_memory_turn") or asked(key, state["messages"])
         if not saved_outside(memory, config, None):
-            save_turn(memory, config, turn, state.get("turn_id") or uuid.uuid4().hex, on_save_error)
-        return {"history": []}
+            whose = config_of(key.session_id, key.user_id)
+            save_turn(memory, whose, turn_of(state["messages"], turn), turn["id"], on_save_error)
+        return {"history": [], "lc_memory_turn": None}
 
-    return save_mem
+    async def asave_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
+        return await finished(lambda: save_mem(state, config))
+
+    saving: SavingNode = _both(save_mem, asave_mem, "save_mem")
+    return saving
 
 
 def memory_graph(memory: Memory, model: Any, *, system: str = SYSTEM) -> StateGraph[Any, Any, Any, Any]:
@@ -85,7 +102,7 @@ def memory_graph(memory: Memory, model: Any, *, system: str = SYSTEM) -> StateGr
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(MemoryState)
     graph.add_node("load_mem", load_mem(memory))
-    graph.add_node("model", _both(ask, aask))
+    graph.add_node("model", _both(ask, aask, "model"))
     graph.add_node("save_mem", save_mem(memory, on_save_error="raise"))
     graph.add_edge(START, "load_mem")
     graph.add_edge("load_mem", "model")
@@ -94,10 +111,8 @@ def memory_graph(memory: Memory, model: Any, *, system: str = SYSTEM) -> StateGr
     return graph
 
 
-def _both(sync: Any, asynchronous: Any) -> Any:
-    from langchain_core.runnables import RunnableLambda
-
-    return RunnableLambda(sync, asynchronous, name="model")
+def _both(sync: Any, asynchronous: Any, name: str) -> Any:
+    return RunnableLambda(sync, asynchronous, name=name)
 
 
 __all__ = ["MemoryState", "load_mem", "memory_graph", "save_mem"]

@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from typing_extensions import NotRequired, TypedDict
+from langchain_core.runnables.config import ensure_config, set_config_context
+from typing_extensions import NotRequired
 
 from lc_memory.chains import OnSaveError
 from lc_memory.errors import MissingExtraError
 from lc_memory.memory import Memory
-from lc_memory.messages import from_lc, messages_to_lc, valid_groups
+from lc_memory.messages import Message, from_lc, messages_to_lc, valid_groups
+from lc_memory.sessions import session_key
+from lc_memory.store import finished
 
-from .saving import config_of, last_question, save_turn, saved_outside
+from .saving import Asked, asked, config_of, save_turn, saved_outside, turn_of
 
 try:
     from langchain.agents.middleware.types import (
@@ -45,33 +48,26 @@ _NOBODY: RunnableConfig = {}
 _HELD = 256  # histories of turns under way; more are read again
 
 
-class AgentTurn(TypedDict):
-    """The turn an agent is at, as its state (and so a checkpoint) holds it."""
-
-    id: str
-    session_id: str
-    user_id: str | None
-    question: str | None
-    """The id of the user's message."""
-    saves: bool
-    """False inside a turn of the same session that is saved as a whole."""
-
-
 class MemoryState(AgentState[Any]):
     """The agent's state, with what this middleware has to know of it."""
 
-    lc_memory_turn: NotRequired[Annotated[AgentTurn | None, PrivateStateAttr]]
+    lc_memory_turn: NotRequired[Annotated[Asked | None, PrivateStateAttr]]
     lc_memory_saved: NotRequired[Annotated[str | None, PrivateStateAttr]]
     """The id of the last message that the memory has."""
 
 
 class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
-    """Memory for an agent. ``configurable.session_id`` (else ``thread_id``) and ``user_id`` say whose.
+    """Memory for an agent. ``configurable.session_id`` (else ``thread_id``) and ``user_id`` say whose, or the
+    ``context=`` of the run. Put it first: the question is what came in, and the answer what went out,
+    whatever the others do to the messages in between.
 
     ``on_save_error`` as for with_memory: a StoreError, or "warn" and the answer is given all the same.
     """
 
     state_schema = MemoryState
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(MemoryMiddleware, on_save_error=self._on_save_error), (self.memory,)
 
     def __init__(self, memory: Memory, *, on_save_error: OnSaveError = "raise") -> None:
         super().__init__()
@@ -86,16 +82,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     def before_agent(
         self, state: MemoryState, runtime: Runtime[Any], config: RunnableConfig = _NOBODY
     ) -> dict[str, Any]:
-        key = self.memory._key(config)
-        messages = state["messages"]
-        turn: AgentTurn = {
-            "id": uuid.uuid4().hex,
-            "session_id": key.session_id,
-            "user_id": key.user_id,
-            "question": messages[last_question(messages)].id,
-            "saves": not saved_outside(self.memory, config, self),
-        }
-        return {"lc_memory_turn": turn}
+        key = session_key(config, {"context": runtime.context}, state)
+        self.memory._sessions.canonical(key)  # refused before a model is asked
+        return {"lc_memory_turn": asked(key, state["messages"])}
 
     async def abefore_agent(
         self, state: MemoryState, runtime: Runtime[Any], config: RunnableConfig = _NOBODY
@@ -122,19 +111,20 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         turn = state.get("lc_memory_turn")
         if turn is None:
             return request
-        before, current = _at_question(request.messages, turn["question"])
-        history = self._history(turn, current[0])
+        before, current = _at_question(request.messages, turn)
+        history = self._history(turn, turn.get("words") or from_lc(current[0]))
         unknown = _unknown(before, state.get("lc_memory_saved"), history)
         messages: list[Any] = [*history, *unknown, *current]
         return request.override(messages=messages)
 
-    def _history(self, turn: AgentTurn, question: BaseMessage) -> list[BaseMessage]:
+    def _history(self, turn: Asked, question: Message) -> list[BaseMessage]:
         """Read once a turn: all its requests begin alike, and what the model was told stays true."""
         with self._guard:
             held = self._histories.get(turn["id"])
         if held is not None:
             return held
-        history = self.memory.history(question, config_of(turn["session_id"], turn["user_id"]))
+        whose = config_of(turn["session_id"], turn["user_id"])
+        history = self.memory._conversation(whose).history(question)
         with self._guard:
             self._histories[turn["id"]] = history
             while len(self._histories) > _HELD:
@@ -143,30 +133,38 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     # ------------------------------------------------------------ the answer
 
-    def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def after_agent(
+        self, state: MemoryState, runtime: Runtime[Any], config: RunnableConfig = _NOBODY
+    ) -> dict[str, Any] | None:
         turn = state.get("lc_memory_turn")
         if turn is None:
             return None
         with self._guard:
             self._histories.pop(turn["id"], None)
-        _, current = _at_question(state["messages"], turn["question"])
-        if turn["saves"]:
-            config = config_of(turn["session_id"], turn["user_id"])
-            save_turn(self.memory, config, current, turn["id"], self._on_save_error)
-        return {"lc_memory_turn": None, "lc_memory_saved": current[-1].id}
+        messages = state["messages"]
+        # Asked now and not at the beginning: a resumed run may have another caller.
+        if not saved_outside(self.memory, config or ensure_config(), self):
+            whose = config_of(turn["session_id"], turn["user_id"])
+            save_turn(self.memory, whose, turn_of(messages, turn), turn["id"], self._on_save_error)
+        return {"lc_memory_turn": None, "lc_memory_saved": messages[-1].id if messages else None}
 
-    async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        return await asyncio.to_thread(self.after_agent, state, runtime)
+    async def aafter_agent(
+        self, state: MemoryState, runtime: Runtime[Any], config: RunnableConfig = _NOBODY
+    ) -> dict[str, Any] | None:
+        with set_config_context(config or ensure_config()) as context:
+            return await finished(lambda: context.run(self.after_agent, state, runtime))
 
 
 def _at_question(
-    messages: Sequence[BaseMessage], question: str | None
+    messages: Sequence[BaseMessage], turn: Asked
 ) -> tuple[Sequence[BaseMessage], Sequence[BaseMessage]]:
     """What stands before the turn, and the turn. A middleware that shortens the state may have taken the
-    question away; the last one that there is takes its place."""
-    at = next((i for i, m in enumerate(messages) if m.id is not None and m.id == question), None)
-    at = last_question(messages) if at is None else at
-    return messages[:at], messages[at:]
+    question away; then the turn is what was not there before it."""
+    at = next((i for i, m in enumerate(messages) if m.id is not None and m.id == turn["question"]), None)
+    if at is not None:
+        return messages[:at], messages[at:]
+    before = set(turn.get("before", ()))
+    return [m for m in messages if m.id in before], [m for m in messages if m.id not in before]
 
 
 def _unknown(

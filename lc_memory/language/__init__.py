@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .wording import listed as listed
     from .wording import told as told
     from .wording import unmarked as unmarked
+    from .words import MAX_CHARS as MAX_CHARS
     from .words import normalize as normalize
     from .words import same_saying as same_saying
     from .words import size as size
@@ -42,6 +43,6 @@ else:
                 "CORE EARLIER_SUMMARY Language NEW_PART RECALLED SHORTEN SPEAKERS SUMMARISE "
                 "SUMMARY language_of listed told unmarked"
             ),
-            "words": "normalize same_saying size speaks_of_asker terms with_surface",
+            "words": "MAX_CHARS normalize same_saying size speaks_of_asker terms with_surface",
         },
     )

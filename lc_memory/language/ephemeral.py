@@ -29,7 +29,8 @@ _FLEETING = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
     r"(?! (?:class|lesson|market|league|off|to|through))"
     r"|(?:感冒|发烧|咳嗽|拉肚子|落枕|嗓子[疼痛哑]|头[疼痛晕]|[牙胃][疼痛]|肚子[疼痛]|中暑)(?!药)"
-    r"|[饿困渴累烦]了|下[雨雪]了|\d+分钟后|\b(?:in|for) (?:\w+ ){1,2}minutes?\b|\bit'?s (?:raining|snowing)\b"
+    r"|[饿困渴累烦]了|下[雨雪]了|\d分钟后|\b(?:in|for) (?:\w{1,24} ){1,2}minutes?\b"
+    r"|\bit'?s (?:raining|snowing)\b"
     r"|想[吃喝]|在(?:高铁|地铁|飞机|火车|公交|出租车|车|路)上|孕\d+周|信号不好",
     re.IGNORECASE,
 )
@@ -84,8 +85,8 @@ _FROM_NOW_ON = re.compile(
 
 _CLAUSE = re.compile(r"(?<=[。！!？?])|[，；;\n]|,\s|(?<=\.)\s")
 _CODE = re.compile(
-    r"^\s*(?:def |class |import |from \w+ import|function |const |SELECT |INSERT |UPDATE |DELETE FROM"
-    r"|#include|<\?|</?\w+>"
+    r"^\s*(?:def |class |import |from \w{1,40} import|function |const |SELECT |INSERT |UPDATE |DELETE FROM"
+    r"|#include|<\?|</?\w{1,40}>"
     r"|ERROR|WARN(?:ING)?\b|DEBUG|Traceback|>>>|\$ )|[;{}]\s*$|=>|==|\w\(\)",
 )
 

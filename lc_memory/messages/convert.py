@@ -78,6 +78,7 @@ def _to_lc(message: Message, index: int | None = None) -> BaseMessage:
         pass
     where = "message" if index is None else f"messages[{index}]"
     _check(message, where)
+    check_depth(message, where)
     source: Message = copy.deepcopy(message)
     try:
         built = _build(source, where)
@@ -107,6 +108,9 @@ def from_lc(message: BaseMessage) -> Message:
     """
     if not isinstance(message, BaseMessage):
         raise MemoryInputError(f"expected a LangChain message, got {_shown(message)}")
+    for held in (message.content, message.additional_kwargs, message.response_metadata, _data(message)):
+        if held and not isinstance(held, str):
+            check_depth(held, "the message")
     if isinstance(message, BaseMessageChunk):
         message = message_chunk_to_message(message)
     natural = _natural(message)
@@ -127,6 +131,32 @@ def messages_from_lc(messages: Iterable[BaseMessage]) -> list[Message]:
     if isinstance(messages, (str, bytes, dict, BaseMessage)) or not isinstance(messages, Iterable):
         raise MemoryInputError(f"expected a list of LangChain messages, got {_shown(messages)}")
     return [from_lc(m) for m in messages]
+
+
+DEEPEST = 100
+"""Levels of lists and dicts in a message; what programs write has ten, and what reads more of them (JSON, a
+copy) ends in a RecursionError, here or with whoever reads the message next."""
+
+
+def check_depth(value: Any, where: str) -> None:
+    """Raise MemoryInputError for a value that is nested more than ``DEEPEST`` levels deep."""
+    if is_deep(value):
+        raise MemoryInputError(f"{where} is nested more than {DEEPEST} levels deep")
+
+
+def is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        inner = [
+            one
+            for held in level
+            for one in (held.values() if isinstance(held, dict) else held)
+            if isinstance(one, (dict, list, tuple))
+        ] if isinstance(value, (dict, list, tuple)) else []  # fmt: skip
+        if not inner:
+            return False
+        level = list({id(one): one for one in inner}.values())  # what is held twice is looked into once
+    return True
 
 
 def text_of(content: Any) -> str:
@@ -330,6 +360,12 @@ def _natural(message: BaseMessage) -> Message:
     if clashing:
         out["additional_kwargs"] = clashing
     return out
+
+
+def _data(message: BaseMessage) -> list[Any]:
+    if isinstance(message, AIMessage):
+        return [*message.tool_calls]
+    return [message.artifact] if isinstance(message, ToolMessage) else []
 
 
 def _role_of(message: BaseMessage) -> str:

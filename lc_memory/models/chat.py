@@ -7,7 +7,8 @@ ChatOpenAI's own. Read from an answer, beside what ChatOpenAI reads:
   that think refuse the next request if it is not given back;
 - the exact text of each tool call's arguments. A request that repeats the last one to the letter is
   answered from the service's cache, at a fraction of the price;
-- a stream that breaks off: without a reason to finish, what came is half an answer.
+- a stream that breaks off: without a reason to finish, what came is half an answer;
+- a service that cannot be reached: the error is the client library's own, and names the address.
 
 And it may be used from any number of event loops (``loops.py``).
 """
@@ -18,6 +19,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import openai
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
@@ -33,6 +35,7 @@ from lc_memory.messages import NOTE, Message, _to_lc, from_lc
 
 from .loops import PerLoop, per_loop
 from .profiles import PROFILES, Profile
+from .providers import without_login
 from .request import schema_in_words, shape_request
 
 REASONING = "reasoning_content"
@@ -133,20 +136,55 @@ class ServiceChatModel(ChatOpenAI):
                 generation.message.additional_kwargs[REASONING] = thought
         return generation
 
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        with self._naming_the_address():
+            return super()._generate(*args, **kwargs)
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        with self._naming_the_address():
+            return await super()._agenerate(*args, **kwargs)
+
     def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         end = _End()
-        for chunk in super()._stream(*args, **kwargs):
-            end.see(chunk)
-            yield chunk
+        with self._naming_the_address():
+            for chunk in super()._stream(*args, **kwargs):
+                end.see(chunk)
+                yield chunk
         yield from end.rest()
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         end = _End()
-        async for chunk in super()._astream(*args, **kwargs):
-            end.see(chunk)
-            yield chunk
+        with self._naming_the_address():
+            async for chunk in super()._astream(*args, **kwargs):
+                end.see(chunk)
+                yield chunk
         for chunk in end.rest():
             yield chunk
+
+    @contextmanager
+    def _naming_the_address(self) -> Iterator[None]:
+        # The same error object: with_retry and with_fallbacks choose by its class.
+        try:
+            yield
+        except (openai.APIConnectionError, openai.NotFoundError, httpx.TransportError) as error:
+            url = without_login(self.openai_api_base or str(self.root_client.base_url))
+            said = str(error)
+            if url not in said:
+                first: BaseException = error
+                while first.__cause__ is not None:
+                    first = first.__cause__
+                why = "" if first is error else f" ({type(first).__name__}: {first})"
+                told = f"{said.rstrip('.')}{why}: {url}. {_what_to_do(error)}"
+                error.args = (told, *error.args[1:])
+                if isinstance(error, openai.APIError):
+                    error.message = told
+            raise
+
+
+def _what_to_do(error: Exception) -> str:
+    if isinstance(error, openai.NotFoundError):
+        return "Check the model's name and the path of this address, which usually ends in /v1"
+    return "Check that the service runs there and can be reached, and that the address is right (BASE_URL)"
 
 
 class _End:

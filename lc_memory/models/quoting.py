@@ -12,7 +12,7 @@ from dataclasses import dataclass
 _HAN = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _IS_HAN = re.compile(f"[{_HAN}]")
 _SENTENCE_END = re.compile(r"(?<=[。！？!?；;…])(?![」』”\"'）)])|(?<=[.])(?=\s)|\n+")
-_CLAUSE_END = re.compile(r"[，,、：:]\s*|\s+(?:and|but)\s+(?=(?:i|my|we|our)\b)", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[，,、：:]\s*|(?<!\s)\s+(?:and|but)\s+(?=(?:i|my|we|our)\b)", re.IGNORECASE)
 # What stands in front of the words: a list mark, who speaks, what it is. A line that is only a tag or a
 # heading says nothing itself.
 _LABEL = re.compile(
@@ -23,12 +23,12 @@ _LABEL = re.compile(
 _HEADING = re.compile(r"^\s*<[^>]*>\s*$|[:：]\s*$")
 
 _ASKS_ZH = re.compile(
-    r"(?<!没)(?<!没有)什么(?![都也])|谁(?![都也])|哪[里儿个位些天年种家]|几[岁点号]|几\W*$|星期几|周几|多少|多大|多久"
-    r"|(?:总结|概括|归纳|介绍)一?下|怎么[样办做走说写读去来]?|怎样|如何|为何|为啥|啥|是不是|有没有|能不能|会不会|要不要|吗\W*$|[？?]\W*$"
+    r"(?<!没)(?<!没有)什么(?![都也])|谁(?![都也])|哪[里儿个位些天年种家]|几[岁点号]|几\W{0,8}$|星期几|周几|多少|多大|多久"
+    r"|(?:总结|概括|归纳|介绍)一?下|怎么[样办做走说写读去来]?|怎样|如何|为何|为啥|啥|是不是|有没有|能不能|会不会|要不要|吗\W{0,8}$|[？?]\W{0,8}$"
 )
 _ASKS_EN = re.compile(
     r"^\W*(?:(?:and|so|but|well|hey|ok|please)[,\s]+)?(?:what|who|whom|whose|which|where|when|why|how|do|does|did"
-    r"|is|are|am|was|were|can|could|will|would|should|have|has|may)(?:'s|'re|'d)?\s|\?\W*$",
+    r"|is|are|am|was|were|can|could|will|would|should|have|has|may)(?:'s|'re|'d)?\s|\?\W{0,8}$",
     re.IGNORECASE,
 )
 _WANTS = re.compile(

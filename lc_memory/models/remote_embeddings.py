@@ -10,6 +10,7 @@ from langchain_core.embeddings import Embeddings
 from lc_memory.errors import MissingKeyError
 
 from .embedding import clean, unavailable
+from .providers import address, without_login
 
 if TYPE_CHECKING:
     from langchain_openai import OpenAIEmbeddings
@@ -36,11 +37,13 @@ class RemoteEmbeddings(Embeddings):
         timeout: float = 30.0,
         **options: Any,
     ) -> None:
-        key = api_key
+        key, what = api_key, "base_url"
         if base_url is None:
             base_url = os.environ.get("OPENAI_BASE_URL") or None
             key = key or os.environ.get("OPENAI_API_KEY")
+            what = "OPENAI_BASE_URL"
         if base_url is not None:
+            base_url = address(base_url, what)
             key = key or "not-needed"
         if not key:
             raise MissingKeyError(
@@ -61,7 +64,7 @@ class RemoteEmbeddings(Embeddings):
                 **options,
             )
         self.model = model
-        self._where = f"the embedding service at {base_url or 'api.openai.com'} ({model})"
+        self._where = f"the embedding service at {without_login(base_url or 'api.openai.com')} ({model})"
         self._dimension: int | None = None
 
     _hint = "Check the address, the key, the model's name and the service's limits, then try again."

@@ -17,9 +17,9 @@ from typing import Any
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.language import CORE, RECALLED, SUMMARY
-from lc_memory.messages import Message, valid_groups
+from lc_memory.messages import Message, in_words, valid_groups
 
-from .content import in_words, with_sendable_content
+from .content import with_sendable_content
 from .profiles import Profile
 
 FILLER = "…"

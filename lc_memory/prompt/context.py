@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.language import CORE, RECALLED, SUMMARY, Language, language_of, listed, told
-from lc_memory.messages import Message, _to_lc, count_message_tokens, text_of
+from lc_memory.messages import Message, _to_lc, count_message_tokens, text_of, without_middle
 
 Kind: TypeAlias = Literal["system", "core", "summary", "window", "recalled", "question"]
 
@@ -195,7 +195,6 @@ def _take_window(
     return [m for messages in reversed(kept) for m in messages], parts[::-1]
 
 
-_CUT = " … "
 _LINE = 40  # characters; less of a message says nothing
 
 
@@ -203,17 +202,20 @@ def _shortened(
     messages: Sequence[Message], room: int, count: Callable[[Message], int]
 ) -> tuple[Message, ...]:
     """The messages with the middle of their texts left out, so that they take ``room`` tokens at the most;
-    those that are short stay whole. As they were, where not even a line of each would fit."""
+    those that are short stay whole. Where not even a line of each would fit, the first and the last of them;
+    as they were, where not even those do."""
     texts = [text_of(m.get("content")) for m in messages]
     limit = max(map(len, texts), default=0)
     while limit >= _LINE:
         short = tuple(
-            m if len(text) <= limit else {**m, "content": text[: limit // 2] + _CUT + text[-limit // 2 :]}
+            m if len(text) <= limit else {**m, "content": without_middle(text, limit)}
             for m, text in zip(messages, texts, strict=True)
         )
         if sum(map(count, short)) <= room:
             return short
         limit = limit * 3 // 4
+    if len(messages) > 2:  # too many to say anything of each: what was asked, and what came of it
+        return _shortened((messages[0], messages[-1]), room, count)
     return tuple(messages)
 
 

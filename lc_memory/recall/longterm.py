@@ -31,7 +31,17 @@ from lc_memory.index import (
 )
 from lc_memory.language import is_phatic, only_asks
 from lc_memory.prompt import Remembered
-from lc_memory.store import DatabaseLexicalIndex, Fact, SessionKey, SqlStore, StoredTurn, Turn, digest, items
+from lc_memory.store import (
+    DatabaseLexicalIndex,
+    Fact,
+    SessionKey,
+    SqlStore,
+    StoredTurn,
+    Turn,
+    apart,
+    digest,
+    items,
+)
 
 from .ranking import CANDIDATES, Candidate, rank
 from .restated import restated
@@ -77,6 +87,7 @@ class LongTerm(Keeping):
         self._k = k
         self._lexical = DatabaseLexicalIndex()
 
+    @apart
     def remembered(self, key: SessionKey, query: str, in_window: Sequence[Turn]) -> list[Remembered]:
         """What a prompt of this session gets beside its window."""
         window = {turn.turn_id for turn in in_window}
@@ -90,6 +101,7 @@ class LongTerm(Keeping):
         found = self.find(key.owner, query, self._k, leave_out=stands_there, spare=len(window))
         return [Remembered(f.line, f.score, f.why) for f in found]
 
+    @apart
     def find(
         self,
         owner: str,

@@ -63,15 +63,23 @@ class StoredSessions:
             self.notes.drop()
 
     def flush(self) -> None:
-        """Wait for what runs in the background, and make notes of the turns that wait for it."""
+        """Do, or wait for, what is to be done so far: turns are indexed, and notes are made of those that
+        wait for it. What is saved meanwhile is not waited for."""
+        self.background.retry()
+        if self.recall is not None:
+            self.recall.follow()
         self.background.wait()
         if self.notes is not None:
             self.notes.finish()
             self.background.wait()
 
     def close(self) -> None:
-        if self.notes is not None:
+        if self.notes is not None and self._store is not None:
             self.flush()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close files and connections. What is still to be done is done at the next start."""
         if self.recall is not None:
             self.recall.close()
         self.background.close()

@@ -1,4 +1,4 @@
-"""Who is talking, and which conversation answers for them.
+"""Which conversation answers for a session (whose that is, ``identity.py`` says).
 
 A *conversation* is one session's memory behind a few calls (:class:`Conversation`). There are two: a manager
 of the user's own (``managers.py``), and a session in the store (``stored.py``).
@@ -6,19 +6,17 @@ of the user's own (``managers.py``), and a session in the store (``stored.py``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import ConfigurableFieldSpec
 
-from lc_memory.errors import MemoryInputError
 from lc_memory.messages import Message
 from lc_memory.prompt import Explanation
 from lc_memory.store import SessionKey
 
-DEFAULT_SESSION = "default"
-UNNAMED = SessionKey(DEFAULT_SESSION)
+from .identity import DEFAULT_SESSION
 
 SPECS = [
     ConfigurableFieldSpec(
@@ -40,44 +38,15 @@ SPECS = [
 ]
 
 
-def session_key(config: Mapping[str, Any] | None) -> SessionKey:
-    """The session a config names: ``configurable.session_id`` (else ``thread_id``, else "default") and
-    ``configurable.user_id``. Numbers and UUIDs are taken as their text; empty text as not given."""
-    if config is not None and not isinstance(config, Mapping):
-        raise MemoryInputError(
-            f'expected a config like {{"configurable": {{"session_id": …}}}}, got {type(config).__name__} '
-            f"{config!r:.80}"
-        )
-    given = {
-        **(config or {}),
-        **((config or {}).get("configurable") or {}),
-    }  # flat ones, too, as a chain does
-    session = _id(given, "session_id") or _id(given, "thread_id") or DEFAULT_SESSION
-    return SessionKey(session, _id(given, "user_id"))
-
-
-def named(session_id: str, user_id: str | None) -> SessionKey:
-    """The session that a chain means by these: empty text is no name there either."""
-    return SessionKey(DEFAULT_SESSION if session_id == "" else session_id, None if user_id == "" else user_id)
-
-
-def _id(given: Mapping[str, Any], key: str) -> str | None:
-    value = given.get(key)
-    if value is None or value == "":
-        return None
-    if isinstance(value, (dict, list, tuple, set, bytes, bool, float)):
-        raise MemoryInputError(f"configurable[{key!r}]: expected text, got {type(value).__name__} {value!r}")
-    return str(value)
-
-
 class Conversation(Protocol):
     """One session's memory. Calls block; at most one turn of a session is under way at a time."""
 
-    def history(self, question: Message) -> list[BaseMessage]:
-        """What the next prompt gets before its ``question``, the human's message."""
+    def history(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
+        """What the next prompt gets before its ``question``, the human's message. ``before``: what the caller
+        sent along of the conversation; what is not known of it comes last."""
         ...
 
-    def explain(self, question: Message) -> Explanation:
+    def explain(self, question: Message, before: Sequence[Message] = ()) -> Explanation:
         """Why each part of that prompt is in or out."""
         ...
 

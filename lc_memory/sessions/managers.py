@@ -11,20 +11,25 @@ from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.messages import BaseMessage
 
+from lc_memory.chains import unknown
 from lc_memory.errors import LCMemoryError, MemoryInputError, StoreError
 from lc_memory.messages import (
     Converter,
     Message,
+    answer_of,
     count_message_tokens,
     from_lc,
+    in_prompt,
     one_to_lc,
+    spoken,
     text_of,
     valid_groups,
 )
 from lc_memory.prompt import Explanation, Kind, Part
 from lc_memory.store import SessionKey
 
-from .conversation import UNNAMED, Conversation
+from .conversation import Conversation
+from .identity import UNNAMED
 
 
 @runtime_checkable
@@ -87,17 +92,12 @@ class ManagerConversation:
         self._last_turn: str | None = None
         self._recall_after = 0.0  # monotonic time before which the long-term part is left alone
 
-    def history(self, question: Message) -> list[BaseMessage]:
-        with self._lock:
-            context = self._context(text_of(question["content"]))
-        return self._to_lc(valid_groups(context))
+    def history(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
+        return self._to_lc(in_prompt(self._before(question, before)))
 
-    def explain(self, question: Message) -> Explanation:
+    def explain(self, question: Message, before: Sequence[Message] = ()) -> Explanation:
         query = text_of(question["content"])
-        with self._lock:
-            given = self._context(query)
-        # LangChain messages and (role, content) pairs do, too.
-        context = [m if isinstance(m, dict) else from_lc(one_to_lc(m, i)) for i, m in enumerate(given)]
+        context = self._before(question, before)
         kept = {id(m) for m in valid_groups(context)}
         parts = []
         for message in context:
@@ -106,12 +106,15 @@ class ManagerConversation:
                 kind = "system"
             whole = id(message) in kept
             why = "in the manager's context" if whole else "a tool call and its results are not all here"
-            parts.append(
-                Part(kind, text_of(message.get("content")), count_message_tokens(message), whole, why)
-            )
+            parts.append(Part(kind, spoken(message), count_message_tokens(message), whole, why))
         asked = count_message_tokens(question)
         parts.append(Part("question", query, asked, True, "always"))
         return Explanation(type(self.manager).__name__, query, parts)
+
+    def _before(self, question: Message, before: Sequence[Message]) -> list[Message]:
+        with self._lock:
+            context = _as_dicts(self._context(text_of(question["content"])))
+        return [*context, *unknown(before, context)] if before else context
 
     def _context(self, query: str) -> list[Any]:
         context = self._given(query)
@@ -151,7 +154,7 @@ class ManagerConversation:
                         self.manager.add(message)
                 else:  # two lists of words have no place for what stands between
                     self.manager.add_user(text_of(turn[0]["content"]))
-                    self.manager.add_ai(text_of(turn[-1].get("content")))
+                    self.manager.add_ai(text_of(turn[-1].get("content")) or answer_of(turn))
             except Exception as error:
                 name = type(self.manager).__name__
                 raise StoreError(f"{name} did not take the turn: {type(error).__name__}: {error}") from error
@@ -174,6 +177,11 @@ class ManagerConversation:
                     RuntimeWarning,
                     stacklevel=2,
                 )
+
+
+def _as_dicts(context: list[Any]) -> list[Message]:
+    """LangChain messages and (role, content) pairs do, too."""
+    return [m if isinstance(m, dict) else from_lc(one_to_lc(m, i)) for i, m in enumerate(context)]
 
 
 def _check_callable(manager: Any, call: str) -> None:
@@ -218,8 +226,8 @@ class _CheckedSummariser:
 class OneManager:
     """All there is of a Memory(manager): one manager is one conversation, whoever calls.
 
-    The first session that is named is the one it holds; a second one would be shown the first one's
-    words, and is refused. Calls that name no session mean the one it holds.
+    The first session that calls is the one it holds, be it one without a name. A second one would be shown
+    the first one's words, and is refused.
     """
 
     def __init__(self, manager: Any) -> None:
@@ -228,15 +236,14 @@ class OneManager:
         self._guard = threading.Lock()
 
     def canonical(self, key: SessionKey) -> SessionKey:
-        if key == UNNAMED:
-            return UNNAMED
         with self._guard:
             if self._held is None:
                 self._held = key
         if key != self._held:
+            nobody = " (this call names nobody)" if key == UNNAMED else ""
             raise MemoryInputError(
-                f"this Memory holds one manager, which is the conversation of {self._held}; {key} would read "
-                "what was said there. Use Memory.per_session(make_manager) or Memory.open(folder)"
+                f"this Memory holds one manager, which is the conversation of {self._held}; {key}{nobody} "
+                "would read what was said there. Use Memory.per_session(make_manager) or Memory.open(folder)"
             )
         return UNNAMED
 
@@ -255,6 +262,16 @@ class ManagerPerSession:
             raise MemoryInputError(
                 f"per_session(make): expected a function that makes a manager, got a {type(make).__name__}"
             )
+        if inspect.iscoroutinefunction(make):
+            raise MemoryInputError(
+                "per_session(make): make is async, and is called plainly: write def make(key)"
+            )
+        if not _takes(make, UNNAMED):
+            name = getattr(make, "__name__", type(make).__name__)
+            raise MemoryInputError(
+                f"per_session(make): make is called with the session's key, and {name} cannot be called with "
+                f"one argument: write per_session(lambda key: {name}())"
+            )
         self._make = make
         self._conversations: dict[SessionKey, ManagerConversation] = {}
         self._of: dict[int, SessionKey] = {}  # by id() of a manager; all of them live as long as this
@@ -266,7 +283,7 @@ class ManagerPerSession:
     def conversation(self, key: SessionKey) -> Conversation:
         with self._guard:
             if key not in self._conversations:
-                manager = self._make(key)
+                manager = self._made(key)
                 if id(manager) in self._of:
                     raise MemoryInputError(
                         f"make({key}) gave the manager of {self._of[id(manager)]}, which would read what was "
@@ -275,6 +292,17 @@ class ManagerPerSession:
                 self._conversations[key] = ManagerConversation(manager)
                 self._of[id(manager)] = key
             return self._conversations[key]
+
+    def _made(self, key: SessionKey) -> Any:
+        try:
+            return self._make(key)
+        except LCMemoryError:
+            raise
+        except Exception as error:
+            raise MemoryInputError(
+                f"per_session(make): make({key}) failed ({type(error).__name__}: {error}). It is called with "
+                "the session's key and returns a new manager"
+            ) from error
 
     def close(self) -> None:
         pass

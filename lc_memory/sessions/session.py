@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from lc_memory.chains import asked
 from lc_memory.errors import MemoryInputError
-from lc_memory.messages import Message, _to_lc, from_lc, messages_to_lc
+from lc_memory.messages import messages_to_lc, read, turns
 from lc_memory.store import Forgotten, SessionKey
 
 from .stored import StoredSession
@@ -24,27 +26,38 @@ class Session:
         self._stored = stored
         self._erase = erase
 
-    def add(self, messages: Any) -> None:
-        """Save one turn: a list of OpenAI-style dicts or LangChain messages, or a single one of them.
+    def add(self, history: Any) -> None:
+        """Bring in what was said elsewhere: one message, a turn, or a conversation of any length.
 
-        All of it is saved, or nothing. A conversation from elsewhere is imported turn by turn.
+        ``history``: OpenAI-style dicts, LangChain messages, (role, text) pairs, or any other form that
+        :mod:`lc_memory.messages.histories` names, as a list or as the object that holds it. It becomes
+        turns, each
+        from a message of the user to the next, as if they had been said here: the newest stand in the window,
+        the others can be recalled. System messages in front stand in every prompt of the session. All of it
+        is saved, or nothing. Added again, it is there again.
+
+        Raises MemoryInputError for what is in no known form, naming the first place.
         """
-        single = isinstance(messages, (dict, BaseMessage))
-        turn = [_as_dict(m, i) for i, m in enumerate([messages] if single else _listed(messages))]
-        if not turn:
-            raise MemoryInputError("add([]): a turn holds at least one message")
-        stored = self._stored()
-        stored.save(turn)
-        stored.compact()
+        found = turns(read(history))
+        if not found:
+            raise MemoryInputError("add([]): there is no message in it")
+        self._stored().save_all(found)
+
+    async def aadd(self, history: Any) -> None:
+        """As :meth:`add`, off the event loop."""
+        await asyncio.to_thread(self.add, history)
 
     def messages(self, *, start: int = 1, limit: int | None = None) -> list[BaseMessage]:
         """What was said, from turn ``start`` (1 is the first), ``limit`` turns of it: the whole history,
         what the window has left behind included."""
         return messages_to_lc([m for turn in self._stored().turns(start, limit) for m in turn.messages])
 
-    def context(self, question: str = "") -> list[BaseMessage]:
-        """What the prompt of ``question`` would get before it."""
-        return self._stored().context({"role": "user", "content": question})
+    def context(self, question: Any = "") -> list[BaseMessage]:
+        """What the prompt of ``question`` would get before it. ``question``: as for ``memory.history``."""
+        found = asked(question)
+        if found is None:
+            raise MemoryInputError("context(question): expected text, or a conversation that ends with one")
+        return self._stored().context(found.question, found.before)
 
     @property
     def summary(self) -> str | None:
@@ -57,17 +70,3 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.session_id!r}, user_id={self.user_id!r})"
-
-
-def _listed(messages: Any) -> Sequence[Any]:
-    if isinstance(messages, (str, bytes)) or not isinstance(messages, Sequence):
-        raise MemoryInputError(f"add(messages): expected messages, got {type(messages).__name__}")
-    return messages
-
-
-def _as_dict(message: Any, index: int) -> Message:
-    if not isinstance(message, (dict, BaseMessage)):
-        raise MemoryInputError(f"messages[{index}]: expected a dict or a LangChain message")
-    # There and back: what a prompt could not show is refused before anything is written, and a role that is
-    # missing, or told by LangChain's "type", is there.
-    return from_lc(_to_lc(message, index) if isinstance(message, dict) else message)

@@ -15,15 +15,18 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_core.messages import BaseMessage
 
+from lc_memory.chains import unknown
 from lc_memory.facts import kept_as, said_to_remember
 from lc_memory.facts.privacy import PrivacyMode, passed, warn_of_private
-from lc_memory.messages import Converter, Message, messages_to_lc, text_of, valid_groups
+from lc_memory.messages import Converter, Message, answer_of, in_prompt, messages_to_lc, spoken, text_of
+from lc_memory.messages import turns as turns_of
 from lc_memory.prompt import Explanation, Material, Plan, Remembered, Unit, assemble
-from lc_memory.store import Background, Fact, SessionKey, Snapshot, Store, Turn
+from lc_memory.store import Background, Fact, SessionKey, Snapshot, Store, Turn, apart, undisturbed
 
 from .summary import Summariser
 
@@ -34,6 +37,8 @@ log = logging.getLogger("lc_memory")
 
 _UNKNOWN = Snapshot(-1, None, 0, ())
 _SUMMARY_INPUT = 12_000  # characters a summary is made from at once; more is taken in several steps
+_WAITING = 100  # turns that a prompt shows at the most while they wait for a summary; or four windows
+_AT_ONCE = 200  # turns that leave the window at once
 _WINDOW_SHARE = 0.6  # of the budget that the window may fill before it is cut to half of that
 
 
@@ -44,6 +49,10 @@ class Recall(Protocol):
 
     def saved(self, key: SessionKey) -> None:
         """A turn was saved: index it, in the background or now."""
+        ...
+
+    def follow(self) -> None:
+        """Have done, in the background, what is left to do."""
         ...
 
     def notes(self) -> list[str]:
@@ -120,19 +129,21 @@ class StoredSession:
 
     # ------------------------------------------------------------ reading
 
-    def history(self, question: Message) -> list[BaseMessage]:
-        plan = self._plan(question)
+    @apart
+    def history(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
+        plan = self._plan(question, before)
         with self._lock:
             self._last_prompt = [*plan.messages, question]
             return self._to_lc(plan.messages)
 
-    def explain(self, question: Message) -> Explanation:
-        plan = self._plan(question)
+    @apart
+    def explain(self, question: Message, before: Sequence[Message] = ()) -> Explanation:
+        plan = self._plan(question, before)
         prompt = [*plan.messages, question]
         count = self._settings.count
         same = 0
-        for now, before in zip(prompt, self._last_prompt, strict=False):
-            if now != before:
+        for now, then in zip(prompt, self._last_prompt, strict=False):
+            if now != then:
                 break
             same += count(now)
         total = sum(map(count, prompt))
@@ -156,25 +167,41 @@ class StoredSession:
             dropped=[f"{d.kind}: {d.content} ({d.why})" for d in report.dropped] if report else [],
         )
 
-    def _plan(self, question: Message) -> Plan:
+    def _plan(self, question: Message, before: Sequence[Message]) -> Plan:
         query = text_of(question["content"])
         state = self.state()
-        units = self._window(state)
+        turns = self._shown(state)
+        units = self._window(turns)
+        given = self._unknown(before, turns, state) if before else []
         core = self._store.ledger().current(self.key.owner, core=True)
-        found = self._recall.remembered(self.key, query, state.turns) if self._recall and query else []
+        found = self._recall.remembered(self.key, query, turns) if self._recall and query else []
         material = Material(
             question=question,
-            system=_system_messages(state.kept, (m for unit in units for m in unit.messages)),
+            system=_system_messages(state.kept, (unit.messages for unit in (*units, *given))),
             core=[core_line(fact) for fact in core],
             summary=state.summary,
-            window=[self._without_system(unit) for unit in units],
+            window=[self._without_system(unit) for unit in (*units, *given)],
             recalled=found,
         )
         return assemble(material, self._settings.budget, self._settings.count)
 
-    def context(self, question: Message) -> list[BaseMessage]:
+    def _unknown(self, before: Sequence[Message], turns: Sequence[Turn], state: Snapshot) -> list[Unit]:
+        """What a caller sent along and nobody has saved, as further turns of the window."""
+        known: list[Message] = [*state.kept]
+        for turn in turns:
+            known += [*turn.messages, {"role": "assistant", "content": answer_of(turn.messages)}]
+        systems: list[Message] = []
+        said: list[Message] = []
+        for message in unknown(before, known):
+            (systems if message["role"] in ("system", "developer") else said).append(message)
+        units = [tuple(in_prompt(turn)) for turn in turns_of(said)]
+        units = [(*({**m, "role": "system"} for m in systems), *(units[0] if units else ())), *units[1:]]
+        return [Unit(messages, sum(map(self._settings.count, messages))) for messages in units if messages]
+
+    @apart
+    def context(self, question: Message, before: Sequence[Message] = ()) -> list[BaseMessage]:
         """As ``history``, for a look from outside: it does not count as the session's last prompt."""
-        return messages_to_lc(self._plan(question).messages)
+        return messages_to_lc(self._plan(question, before).messages)
 
     def turns(self, start: int = 1, limit: int | None = None) -> Iterator[Turn]:
         return self._store.turns(self.key, start=start, limit=limit)
@@ -183,33 +210,57 @@ class StoredSession:
         """The session as the store has it now."""
         with self._lock:
             if self._state.version != self._store.version(self.key):
-                self._state = self._store.load(self.key)
+                self._state = self._store.load(self.key, last=self._most)
                 known = {turn.turn_id for turn in self._state.turns}
                 self._units = {i: unit for i, unit in self._units.items() if i in known}
             return self._state
 
-    def _window(self, state: Snapshot) -> list[Unit]:
+    @property
+    def _most(self) -> int:
+        return max(4 * self._settings.window, _WAITING)
+
+    def _shown(self, state: Snapshot) -> Sequence[Turn]:
+        """The turns of the window. More than a few windows of them, as a conversation that was brought along
+        has or a summariser that is down leaves behind, are no window: the newest stand in the prompt, the
+        others wait for the summary and can be recalled."""
+        return state.turns[-2 * self._settings.window :] if _waiting(state) > self._most else state.turns
+
+    def _window(self, turns: Sequence[Turn]) -> list[Unit]:
         with self._lock:
-            for turn in state.turns:
+            for turn in turns:
                 if turn.turn_id not in self._units:
-                    messages = tuple(valid_groups(turn.messages))
+                    messages = tuple(in_prompt(turn.messages))
                     tokens = sum(map(self._settings.count, messages))
                     self._units[turn.turn_id] = Unit(messages, tokens)
-            return [self._units[turn.turn_id] for turn in state.turns]
+            return [self._units[turn.turn_id] for turn in turns]
 
     def _without_system(self, unit: Unit) -> Unit:
-        if all(m.get("role") != "system" for m in unit.messages):
+        messages = unit.messages[len(_leading_system(unit.messages)) :]
+        if len(messages) == len(unit.messages):
             return unit
-        messages = tuple(m for m in unit.messages if m.get("role") != "system")
         return Unit(messages, sum(map(self._settings.count, messages)))
 
     # ------------------------------------------------------------ writing
 
+    @undisturbed
     def save(self, turn: Sequence[Message], turn_id: str | None = None) -> None:
         turn_id = turn_id or uuid.uuid4().hex
         # First, because it may be done twice: where the turn then fails, the user will say it again.
         self._remember(turn, turn_id)
         saved = self._store.append(self.key, [_storable(m) for m in turn], turn_id=turn_id)
+        # From here on the turn is saved: what fails is done later, and is no failure of the turn.
+        try:
+            self._follow_up(saved)
+            self._background.trouble(("saved", self.key), None)
+        except Exception as error:
+            self._later(error)
+
+    def _later(self, error: Exception) -> None:
+        log.warning("%s: the turn is saved, and followed up later: %s", self.key, error)
+        told = f"{self.key}: a saved turn was not followed up ({type(error).__name__}: {error!s:.300})"
+        self._background.trouble(("saved", self.key), told, self._told)
+
+    def _follow_up(self, saved: Turn) -> None:
         with self._lock:
             state = self._state
             last = state.turns[-1].seq if state.turns else state.covers
@@ -219,44 +270,55 @@ class StoredSession:
                 self._state = replace(state, version=state.version + 1, turns=turns)
             else:
                 self._state = _UNKNOWN
+        self._told()
+
+    def _told(self) -> None:
         if self._recall is not None:
             self._recall.saved(self.key)
         if self._notes is not None:
             self._notes.saved(self.key)
 
+    @undisturbed
+    def save_all(self, turns: Sequence[Sequence[Message]]) -> None:
+        """Save the turns of a conversation that was held elsewhere, in one commit."""
+        add_turns(self._store, self.key, turns, self._settings.privacy)
+        with self._lock:
+            self._state = _UNKNOWN
+        try:
+            self._told()
+            if self._settings.summarise is None:  # nobody has to be asked, and no prompt needs to wait
+                self._compact()
+            else:
+                self.compact()
+        except Exception as error:
+            self._later(error)
+
     def _remember(self, turn: Sequence[Message], turn_id: str) -> None:
         """``记住: …`` is kept as a fact at once. What is private in it is not, and the caller is told."""
-        for message in turn:
-            if message.get("role") != "user":
-                continue
-            fact = said_to_remember(text_of(message.get("content")))
-            if fact is None:
-                continue
-            text, found = passed(fact, self._settings.privacy)
-            if found:
-                warn_of_private(text, found)
-            if text is not None:
-                source = {"session": self.key.session_id, "turn": turn_id, "quote": text}
-                self._store.ledger().add(self.key.owner, text, source=source, **kept_as(text))
+        _remember(self._store, self.key, turn, turn_id, self._settings.privacy)
 
     def compact(self) -> None:
-        """Cut the window back and renew the summary, in the background, when the window is full."""
-        with self._lock:
-            if self._skip:
-                self._skip -= 1
-                return
-            if not self._excess(self._state if self._state.version > 0 else self.state()):
-                return
-        self._background.submit(self.key, self._compact)
+        """Cut the window back and renew the summary, in the background, when the window is full. Raises
+        nothing: what fails is tried again later."""
+        try:
+            with self._lock:
+                if self._skip:
+                    self._skip -= 1
+                    return
+                if not self._excess(self._state if self._state.version > 0 else self.state()):
+                    return
+            self._background.submit(self.key, self._compact)
+        except Exception as error:
+            log.warning("%s: the window is cut later: %s: %s", self.key, type(error).__name__, error)
 
     def _excess(self, state: Snapshot) -> int:
         """How many of the oldest turns have to leave: none until the window is twice its size, or fills
         its share of the budget."""
-        turns, window, budget = state.turns, self._settings.window, self._settings.budget
-        by_count = len(turns) - window if len(turns) > 2 * window else 0
+        window, budget, waiting = self._settings.window, self._settings.budget, _waiting(state)
+        by_count = waiting - window if waiting > 2 * window else 0
         if budget is None:
             return by_count
-        tokens = [unit.tokens for unit in self._window(state)]
+        tokens = [unit.tokens for unit in self._window(state.turns)]
         room = int(budget * _WINDOW_SHARE)
         if sum(tokens) <= room:
             return by_count
@@ -264,17 +326,17 @@ class StoredSession:
         for i, size in enumerate(reversed(tokens)):
             kept += size
             if kept > room // 2:
-                leaves = len(tokens) - i
+                leaves = waiting - i
                 break
-        return max(by_count, min(leaves, len(turns) - 1))
+        return max(by_count, min(leaves, waiting - 1))
 
     def _compact(self) -> None:
         state = self.state()
         last = self._last_to_leave(state)
-        while leaving := _at_once([turn for turn in state.turns if turn.seq <= last]):
+        while leaving := self._leaving(state, last):
             summary = state.summary
             messages = [m for turn in leaving for m in turn.messages if m.get("role") != "system"]
-            if self._settings.summarise is not None and any(text_of(m.get("content")) for m in messages):
+            if self._settings.summarise is not None and any(spoken(m) for m in messages):
                 try:
                     summary = self._settings.summarise(state.summary, messages)
                 except Exception as error:
@@ -285,17 +347,29 @@ class StoredSession:
                         "%s: no new summary (%s: %s); the old one and all turns stay, and it is tried again "
                         "%d turns on", self.key, type(error).__name__, error, self._skip + 1,
                     )  # fmt: skip
+                    told = f"{self.key}: no new summary ({type(error).__name__}: {error!s:.300})"
+                    self._background.trouble(("summary", self.key), told)
                     return
             self._failures = self._skip = 0
-            kept = _system_messages(state.kept, (m for turn in leaving for m in turn.messages))
+            self._background.trouble(("summary", self.key), None)
+            kept = _system_messages(state.kept, (turn.messages for turn in leaving))
             self._store.commit_summary(self.key, summary, leaving[-1].seq, based_on=state, kept=kept)
             state = self.state()
-            if state.covers != leaving[-1].seq:  # another worker was first, or the session was erased
-                last = self._last_to_leave(state)
+            if state.covers != leaving[-1].seq:
+                return  # another worker was first and goes on, or the session was erased
 
     def _last_to_leave(self, state: Snapshot) -> int:
         excess = self._excess(state)
-        return state.turns[excess - 1].seq if excess else 0
+        return state.covers + excess if excess else 0
+
+    def _leaving(self, state: Snapshot, last: int) -> Sequence[Turn]:
+        """The first of the turns up to ``last`` that are not covered yet, as many as leave at once."""
+        if state.covers >= last:
+            return ()
+        held = state.turns if state.turns and state.turns[0].seq == state.covers + 1 else ()
+        turns = held or self._store.turns(self.key, start=state.covers + 1, limit=_AT_ONCE)
+        leaving = [turn for turn in turns if turn.seq <= last]
+        return leaving if self._settings.summarise is None else _at_once(leaving)
 
 
 _WORDS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})  # what a model is sent
@@ -325,13 +399,57 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _system_messages(kept: Sequence[Message], messages: Iterable[Message]) -> list[Message]:
-    """``kept`` and the system messages among ``messages``, each once: who imports requests has many."""
+def _waiting(state: Snapshot) -> int:
+    """How many turns no summary stands for; the state holds the newest of them."""
+    return state.turns[-1].seq - state.covers if state.turns else 0
+
+
+def _leading_system(messages: Sequence[Message]) -> Sequence[Message]:
+    return list(takewhile(lambda m: m.get("role") == "system", messages))
+
+
+def _system_messages(kept: Sequence[Message], turns: Iterable[Sequence[Message]]) -> list[Message]:
+    """``kept`` and the system messages at the head of the turns, each once: who imports requests has many.
+    They are the session's; one further down belongs to its place."""
     found = list(kept)
-    for message in messages:
-        if message.get("role") == "system" and message not in found:
-            found.append(message)
+    for messages in turns:
+        found += [m for m in _leading_system(messages) if m not in found]
     return found
+
+
+def add_turns(
+    store: Store,
+    key: SessionKey,
+    turns: Sequence[Sequence[Message]],
+    privacy: PrivacyMode,
+    turn_ids: Sequence[str] | None = None,
+) -> int:
+    """Save the turns of a conversation that was held elsewhere, and the facts that were to be remembered in
+    it: all of it or nothing. Returns how many are new; those whose ids are known stay as they are."""
+    ids = [uuid.uuid4().hex for _ in turns] if turn_ids is None else turn_ids
+    with store.transaction():
+        new = store.append_all(key, [[_storable(m) for m in turn] for turn in turns], turn_ids=ids)
+        if new:
+            for turn, turn_id in zip(turns, ids, strict=True):
+                _remember(store, key, turn, turn_id, privacy)
+    return new
+
+
+def _remember(
+    store: Store, key: SessionKey, turn: Sequence[Message], turn_id: str, privacy: PrivacyMode
+) -> None:
+    for message in turn:
+        if message.get("role") != "user":
+            continue
+        fact = said_to_remember(text_of(message.get("content")))
+        if fact is None:
+            continue
+        text, found = passed(fact, privacy)
+        if found:
+            warn_of_private(text, found)
+        if text is not None:
+            source = {"session": key.session_id, "turn": turn_id, "quote": text}
+            store.ledger().add(key.owner, text, source=source, **kept_as(text))
 
 
 def _at_once(turns: Sequence[Turn]) -> Sequence[Turn]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -13,13 +12,10 @@ from langchain_core.runnables import Runnable
 
 from lc_memory.errors import LCMemoryError, MemoryInputError
 from lc_memory.language import EARLIER_SUMMARY, NEW_PART, SHORTEN, SPEAKERS, SUMMARISE, language_of, unmarked
-from lc_memory.messages import Message, text_of
+from lc_memory.messages import Message, spoken, without_thoughts
 
 Summarise: TypeAlias = Callable[[str], Any]
 
-# Local models think aloud in their answer; the opening mark may stand in their prompt, and the closing one
-# is missing where they were cut off.
-_THINKING = re.compile(r"\A.*</think>|<think>.*", re.DOTALL)
 # Characters of a message that a summary is made from: no single one may be more than a model can read.
 _LONGEST = 4000
 _LONGEST_TOOL_RESULT = 500
@@ -82,13 +78,13 @@ class Summariser:
 
 def transcript(earlier: str | None, messages: Iterable[Message]) -> str:
     """What a summary is made from: who said what, a line each, the earlier summary in front."""
-    said = [m for m in messages if text_of(m.get("content")).strip()]
-    language = language_of(" ".join(text_of(m["content"]) for m in said))
+    said = [(m, words) for m in messages if (words := spoken(m)).strip()]
+    language = language_of(" ".join(words for _, words in said))
     names = SPEAKERS[language]
     lines = []
-    for message in said:
+    for message, words in said:
         longest = _LONGEST_TOOL_RESULT if message.get("role") == "tool" else _LONGEST
-        text = _shortened(text_of(message["content"]), longest)
+        text = _shortened(words, longest)
         lines.append(f"{names.get(message.get('role', 'user'), message.get('role'))}: {unmarked(text)}")
     body = "\n".join(lines)
     if earlier:
@@ -109,4 +105,4 @@ def _clean(answer: Any) -> str:
         answer = str(answer.text)
     if not isinstance(answer, str):
         raise SummaryFailed(f"the summariser answered with {type(answer).__name__}, not text")
-    return _THINKING.sub("", answer).strip()
+    return without_thoughts(answer).strip()

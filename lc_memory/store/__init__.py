@@ -27,16 +27,25 @@ if TYPE_CHECKING:
     from .lexical.scoring import Question as Question
     from .rows import DATABASE_FILE as DATABASE_FILE
     from .rows import Forgotten as Forgotten
+    from .rows import Message as Message
     from .rows import SessionInfo as SessionInfo
     from .rows import SessionKey as SessionKey
     from .rows import Snapshot as Snapshot
     from .rows import Turn as Turn
     from .sql import SqlStore as SqlStore
     from .text import digest as digest
+    from .text import dump_json as dump_json
+    from .text import from_moment as from_moment
+    from .text import moment as moment
+    from .undisturbed import apart as apart
+    from .undisturbed import finished as finished
+    from .undisturbed import undisturbed as undisturbed
+    from .undisturbed import when_dropped as when_dropped
 else:
     __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
+            "undisturbed": "when_dropped undisturbed finished apart",
             "background": "Background",
             "backlog": "StoredTurn",
             "contract": "Store open_store",
@@ -47,8 +56,8 @@ else:
             "ledger": "Ledger",
             "lexical.index": "DatabaseLexicalIndex",
             "lexical.scoring": "LexicalItem Question",
-            "rows": "DATABASE_FILE Forgotten SessionInfo SessionKey Snapshot Turn",
+            "rows": "Message DATABASE_FILE Forgotten SessionInfo SessionKey Snapshot Turn",
             "sql": "SqlStore",
-            "text": "digest",
+            "text": "moment from_moment dump_json digest",
         },
     )

@@ -16,7 +16,8 @@ from sqlalchemy import bindparam, text
 
 from .database import Database
 from .rows import SessionKey, Turn
-from .text import digest, from_column, load_messages
+from .text import digest, from_column, from_moment, load_messages
+from .undisturbed import undisturbed_calls
 
 Job = Literal["index", "notes"]
 
@@ -42,16 +43,31 @@ class StoredTurn:
     session_row: int
 
 
+@undisturbed_calls()
 class Backlog:
     """What is left to do for each :data:`Job`. Got by :meth:`Store.backlog`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def pending(self, job: Job, *, key: SessionKey | None = None, limit: int = 200) -> list[StoredTurn]:
+    def newest(self) -> int:
+        """The row of the turn that was saved last; 0 where there is none."""
+        with self._database.read() as connection:
+            return int(connection.execute(text("SELECT COALESCE(MAX(id), 0) FROM lcm_turns")).scalar_one())
+
+    def pending(
+        self,
+        job: Job,
+        *,
+        key: SessionKey | None = None,
+        user_id: str | None = None,
+        limit: int = 200,
+        upto: int | None = None,
+    ) -> list[StoredTurn]:
         """Up to ``limit`` turns that are still to be done, session by session, in order within each.
 
-        With ``key`` only those of that session.
+        With ``key`` only those of that session, with ``user_id`` those of that user; with ``upto`` (a row)
+        none that was saved after that one.
         """
         mark = _MARK[job]
         bound: dict[str, Any] = {"limit": limit}
@@ -60,6 +76,12 @@ class Backlog:
         if key is not None:
             sql += " AND s.name_key = :name_key AND s.user_key = :user_key"
             bound |= {"name_key": digest(key.session_id), "user_key": digest(key.user_id)}
+        elif user_id is not None:
+            sql += " AND s.user_key = :user_key"
+            bound["user_key"] = digest(user_id)
+        if upto is not None:
+            sql += " AND t.id <= :upto"
+            bound["upto"] = upto
         with self._database.read() as connection:
             rows = connection.execute(text(sql + " ORDER BY s.id, t.seq LIMIT :limit"), bound).all()
         return [_stored_turn(row) for row in rows]
@@ -125,6 +147,8 @@ def _stored_turn(row: Any) -> StoredTurn:
         key=SessionKey(
             from_column(row.session_id), None if row.user_id is None else from_column(row.user_id)
         ),
-        turn=Turn(row.seq, load_messages(row.messages), row.created_at, from_column(row.turn_id)),
+        turn=Turn(
+            row.seq, load_messages(row.messages), from_moment(row.created_at), from_column(row.turn_id)
+        ),
         session_row=row.session,
     )

@@ -51,6 +51,18 @@ class Store(Protocol):
         """
         ...
 
+    def append_all(
+        self,
+        key: SessionKey,
+        turns: Sequence[Sequence[Message]],
+        *,
+        turn_ids: Sequence[str] | None = None,
+        created_at: float | None = None,
+    ) -> int:
+        """Save many turns, in this order: all of them or nothing. Returns how many are new: those whose
+        ``turn_ids`` the session has already are left as they are."""
+        ...
+
     def version(self, key: SessionKey) -> int:
         """A number that grows with every change of the session; 0 where there is none.
 
@@ -58,8 +70,9 @@ class Store(Protocol):
         """
         ...
 
-    def load(self, key: SessionKey, *, after: int = 0) -> Snapshot:
-        """The session now, in one consistent read, without the turns up to ``after`` and the covered ones."""
+    def load(self, key: SessionKey, *, after: int = 0, last: int | None = None) -> Snapshot:
+        """The session now, in one consistent read, without the turns up to ``after`` and the covered ones;
+        with ``last``, no more than so many of the newest."""
         ...
 
     def commit_summary(

@@ -32,6 +32,7 @@ from . import failures, schema
 from .files import identity
 from .forks import ForkGate
 from .rows import DATABASE_FILE
+from .undisturbed import staying_here, undisturbed
 
 _MIGRATION_LOCK = 0x6C636D656D  # any constant that other programs on a shared server will hardly use
 
@@ -59,6 +60,7 @@ class Database:
         self._gate = ForkGate(before_fork=None if in_memory else engine.dispose)
 
     @classmethod
+    @undisturbed
     def open(cls, where: str | os.PathLike[str], *, timeout: float) -> Database:
         """Open and, where needed, create or migrate. See :func:`lc_memory.store.open_store`."""
         database = _connect(os.fspath(where), timeout)
@@ -83,12 +85,13 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction, committed at the end of the block and rolled back where the block raises. Inside
-        another one of this thread it is part of that."""
+        another one of this thread it is part of that; what it did there is undone alone."""
         joined: Connection | None = getattr(self._mine, "connection", None)
         if joined is not None:
-            yield joined
+            with joined.begin_nested():
+                yield joined
             return
-        with self._begun() as connection:
+        with self._begun() as connection, staying_here():
             self._mine.connection = connection
             try:
                 yield connection
@@ -148,6 +151,7 @@ class Database:
                 connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
         return True
 
+    @undisturbed
     def close(self) -> None:
         """Close the connections; a later call opens new ones. (What lies in memory goes with the object.)"""
         if not self._in_memory:
@@ -163,7 +167,7 @@ class Database:
                         f"{self.name}: its encoding is {encoding}, which cannot hold every language. Create "
                         "the database with: createdb -T template0 -E UTF8 NAME"
                     )
-            if schema.stored_version(connection) == len(schema.STEPS):
+            if schema.stored_version(connection, self.name) == len(schema.STEPS):
                 return
         with self.write() as connection:
             if not self._sqlite:

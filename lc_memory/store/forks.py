@@ -26,32 +26,46 @@ class ForkGate:
 
     def __init__(self, before_fork: Callable[[], Any] | None) -> None:
         self._before_fork = before_fork
-        self._changed = threading.Condition()
-        self._inside = 0
+        self._renew()
         _gates.add(self)
 
+    def _renew(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: dict[int, int] = {}  # how often, by thread
+        self._forking = False
+
     def __enter__(self) -> None:
+        me = threading.get_ident()
         with self._changed:
-            self._inside += 1
+            # Or a busy program would keep a fork waiting until its patience is over. Who is inside has to
+            # come to his end.
+            if self._forking and me not in self._inside:
+                self._changed.wait_for(lambda: not self._forking, timeout=_PATIENCE)
+            self._inside[me] = self._inside.get(me, 0) + 1
 
     def __exit__(self, *exc: object) -> None:
+        me = threading.get_ident()
         with self._changed:
-            self._inside -= 1
-            if not self._inside:
-                self._changed.notify_all()
+            left = self._inside.get(me, 1) - 1
+            if left:
+                self._inside[me] = left
+            else:
+                self._inside.pop(me, None)
+                if self._forking:
+                    self._changed.notify_all()
 
     def _close(self) -> None:
+        me = threading.get_ident()
         self._changed.acquire()
-        self._changed.wait_for(lambda: not self._inside, timeout=_PATIENCE)
+        self._forking = True
+        self._changed.wait_for(lambda: not self._inside.keys() - {me}, timeout=_PATIENCE)
         if self._before_fork is not None:
             self._before_fork()
 
     def _open(self) -> None:
+        self._forking = False
+        self._changed.notify_all()
         self._changed.release()
-
-    def _renew(self) -> None:
-        self._changed = threading.Condition()
-        self._inside = 0
 
 
 _closed: list[ForkGate] = []

@@ -17,11 +17,15 @@ from sqlalchemy import Connection, bindparam, text
 from .lexical.index import DatabaseLexicalIndex
 from .rows import SessionKey
 
-_LISTED = text("SELECT id, item FROM lcm_to_vectors ORDER BY id LIMIT :limit")
+_LISTED = text("SELECT id, item FROM lcm_to_vectors WHERE id > :after ORDER BY id LIMIT :limit")
+_LAST = text("SELECT COALESCE(MAX(id), 0) FROM lcm_to_vectors")
 _LEFT = text("SELECT COUNT(*) FROM lcm_to_vectors")
 _ADD = text("INSERT INTO lcm_to_vectors (item) VALUES (:item)")
 _DONE = text("DELETE FROM lcm_to_vectors WHERE id IN :entries").bindparams(
     bindparam("entries", expanding=True)
+)
+_NOT_TRIED = text("DELETE FROM lcm_attempts WHERE item IN :items").bindparams(
+    bindparam("items", expanding=True)
 )
 _AT_ONCE = 500
 
@@ -47,9 +51,15 @@ def rows_of(items: Iterable[str]) -> tuple[list[int], list[int]]:
     return facts, turns
 
 
-def listed(connection: Connection, limit: int) -> list[tuple[int, str]]:
-    """What the vector index has to look at, first come first: entry of the list and item."""
-    return [(row.id, row.item) for row in connection.execute(_LISTED, {"limit": limit})]
+def listed(connection: Connection, limit: int, *, after: int = 0) -> list[tuple[int, str]]:
+    """What the vector index has to look at, first come first: entry of the list and item; those behind the
+    entry ``after``."""
+    return [(row.id, row.item) for row in connection.execute(_LISTED, {"limit": limit, "after": after})]
+
+
+def last_listed(connection: Connection) -> int:
+    """The entry that came last; 0 where there is none."""
+    return int(connection.execute(_LAST).scalar_one())
 
 
 def count_listed(connection: Connection) -> int:
@@ -93,4 +103,6 @@ def _drop(connection: Connection, by_owner: Mapping[str, Sequence[str]], items: 
         return
     for owner, some in by_owner.items():
         DatabaseLexicalIndex().remove(connection, owner, some)
+    for start in range(0, len(items), _AT_ONCE):
+        connection.execute(_NOT_TRIED, {"items": list(items[start : start + _AT_ONCE])})
     put_on_list(connection, items)

@@ -8,7 +8,6 @@ one in the transaction that writes it, and the old one stays as history. What an
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 import unicodedata
 import uuid
@@ -24,7 +23,8 @@ from .database import Database
 from .fact import Fact, FactCounts
 from .items import erased_facts
 from .rows import SessionKey
-from .text import check_text, digest, dump_json, from_column, load_json, to_column
+from .text import check_text, digest, dump_json, from_column, from_moment, load_json, moment, to_column
+from .undisturbed import undisturbed_calls
 
 _FIELDS = (
     "id, owner, fact_id, text, kind, subject, private, core, source, noted_at, expires_at,"
@@ -39,7 +39,7 @@ _SUPERSEDED = sql(
     "SELECT text FROM lcm_facts WHERE owner_key = :owner_key AND kind_key IN :kinds"
     " AND superseded_by IS NOT NULL ORDER BY id DESC LIMIT :limit"
 ).bindparams(bindparam("kinds", expanding=True))
-_UNINDEXED = sql(_SELECT + "indexed = 0 ORDER BY id LIMIT :limit")
+_UNINDEXED = sql(_SELECT + "indexed = 0 AND id > :after ORDER BY id LIMIT :limit")
 _LEFT = sql("SELECT COUNT(*) FROM lcm_facts WHERE indexed = 0")
 _ITERATE = sql(_SELECT + "id > :after ORDER BY id LIMIT :limit")
 
@@ -74,6 +74,7 @@ _COUNT = (
 _AT_ONCE = 500
 
 
+@undisturbed_calls()
 class Ledger:
     """The facts of all owners. Got by :meth:`Store.ledger <lc_memory.store.Store.ledger>`.
 
@@ -97,6 +98,7 @@ class Ledger:
         expires_at: float | None = None,
         fact_id: str | None = None,
         supersede: bool = False,
+        anew: bool = False,
     ) -> Fact:
         """Note a fact, and return it as it then stands.
 
@@ -104,7 +106,7 @@ class Ledger:
         subject, still current): the count grows, ``noted_at`` and ``expires_at`` become the new ones,
         private and core stay once set, the first source stays (none, where a program noted it). With a
         ``fact_id`` that the owner has, that fact is written over instead; its own text once more counts as
-        said again.
+        said again, unless ``anew``: then nothing of it stays but its place.
 
         ``supersede``: the owner's other current facts of this kind and subject become history, in the same
         transaction; where one of them was core, this is. A fact that was noted without a kind gets the one
@@ -115,14 +117,14 @@ class Ledger:
         """
         if supersede and kind is None:
             raise MemoryInputError("supersede=True needs a kind: only a fact of the same kind is replaced")
-        now = time.time() if noted_at is None else _seconds("noted_at", noted_at)
+        now = time.time() if noted_at is None else moment("noted_at", noted_at)
         owner_key = digest(owner)
         values = _identity(owner, text, kind, subject) | {
             "private": int(private),
             "core": int(core),
             **_source(source),
             "noted_at": now,
-            "expires_at": None if expires_at is None else _seconds("expires_at", expires_at),
+            "expires_at": _maybe("expires_at", expires_at),
             "superseded_by": None,
             "superseded_at": None,
         }
@@ -142,7 +144,8 @@ class Ledger:
                 values |= {"times": 1, "revision": 1, "indexed": 0}
                 row = connection.execute(_INSERT, values).one()
             else:
-                row = connection.execute(_UPDATE, {**values, **_merged(old, values), "row": old.id}).one()
+                merged = _merged(old, values, anew)
+                row = connection.execute(_UPDATE, {**values, **merged, "row": old.id}).one()
             if supersede:
                 where = "subject IS NULL" if subject is None else "subject = :subject"
                 retired = {**values, "successor": row.fact_id, "now": now, "row": row.id}
@@ -160,10 +163,10 @@ class Ledger:
             "private": int(fact.private),
             "core": int(fact.core),
             **_source(fact.source),
-            "noted_at": fact.noted_at,
-            "expires_at": fact.expires_at,
+            "noted_at": moment("noted_at", fact.noted_at),
+            "expires_at": _maybe("expires_at", fact.expires_at),
             "superseded_by": None if fact.superseded_by is None else to_column(fact.superseded_by),
-            "superseded_at": fact.superseded_at,
+            "superseded_at": _maybe("superseded_at", fact.superseded_at),
             "times": fact.count,
             "revision": 1,
             "indexed": 0,
@@ -243,10 +246,11 @@ class Ledger:
             expired = list(rows.scalars())
         return self._delete("id IN :some AND expires_at <= :now", expired, now=now)
 
-    def unindexed(self, limit: int = 200) -> list[Fact]:
-        """Facts that the index does not have as they are; superseded ones among them are to leave it."""
+    def unindexed(self, limit: int = 200, *, after: int = 0) -> list[Fact]:
+        """Facts that the index does not have as they are, by row, those behind the row ``after``;
+        superseded ones among them are to leave it."""
         with self._database.read() as connection:
-            return _facts(connection.execute(_UNINDEXED, {"limit": limit}))
+            return _facts(connection.execute(_UNINDEXED, {"limit": limit, "after": after}))
 
     def count_unindexed(self) -> int:
         """How many :meth:`unindexed` facts there are. Cheap, unlike :meth:`counts`."""
@@ -321,15 +325,12 @@ def erase_facts(connection: Connection, user_id: str | None, session_id: str | N
     return tuple(owners)
 
 
+def _maybe(name: str, value: Any) -> float | None:
+    return None if value is None else moment(name, value)
+
+
 def _normalised(words: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", words).casefold().split()).rstrip("。.!~ ")
-
-
-def _seconds(name: str, value: Any) -> float:
-    # SQLite would take any value, and then no later reading of this owner's facts could compare it.
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-        raise MemoryInputError(f"{name}={value!r:.60}: expected Unix seconds, as time.time() gives them")
-    return float(value)
 
 
 def _identity(owner: str, words: str, kind: str | None, subject: str | None) -> dict[str, Any]:
@@ -357,10 +358,10 @@ def _source(source: dict[str, Any] | None) -> dict[str, Any]:
     return {"source": column, "source_key": digest(session) if isinstance(session, str) else None}
 
 
-def _merged(old: Any, new: dict[str, Any]) -> dict[str, Any]:
+def _merged(old: Any, new: dict[str, Any], anew: bool) -> dict[str, Any]:
     """The columns of a fact that is said again, or written over under its id."""
     merged: dict[str, Any] = {"times": 1}
-    if _normalised(from_column(old.text)) == _normalised(from_column(new["text"])):
+    if not anew and _normalised(from_column(old.text)) == _normalised(from_column(new["text"])):
         merged = {
             "times": old.times + 1,
             "text": old.text,
@@ -406,10 +407,10 @@ def _fact(row: Any) -> Fact:
         private=bool(row.private),
         core=bool(row.core),
         source=load_json(row.source),
-        noted_at=row.noted_at,
-        expires_at=row.expires_at,
+        noted_at=from_moment(row.noted_at),
+        expires_at=None if row.expires_at is None else from_moment(row.expires_at),
         superseded_by=optional(row.superseded_by),
-        superseded_at=row.superseded_at,
+        superseded_at=None if row.superseded_at is None else from_moment(row.superseded_at),
         count=row.times,
         indexed=bool(row.indexed),
         revision=row.revision,

@@ -74,3 +74,13 @@ class Forgotten:
     """:attr:`~lc_memory.store.Fact.row` of each."""
     wiped: bool = False
     """False: erased, but bytes of it may still lie in the files until :meth:`Store.wipe` succeeds."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there was nothing to erase: nobody of that name is known."""
+        return not (self.sessions or self.turns or self.facts)
+
+    def __str__(self) -> str:
+        if self.nothing:
+            return "nothing was there"
+        return f"erased: {len(self.sessions)} sessions, {len(self.turns)} turns, {len(self.facts)} facts"

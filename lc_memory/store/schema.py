@@ -122,18 +122,31 @@ def _kept(conn: Connection) -> None:
     ddl(conn, "ALTER TABLE lcm_sessions ADD COLUMN kept TEXT")
 
 
+def _attempts(conn: Connection) -> None:
+    # What is under way to the indexes, or was and failed: see facts/attempts.py. Ids alone, no words.
+    ddl(
+        conn,
+        """CREATE TABLE lcm_attempts (
+            item VARCHAR(40) PRIMARY KEY,
+            revision {int} NOT NULL,
+            tries {int} NOT NULL
+        )""",
+    )
+
+
 STEPS: tuple[Callable[[Connection], None], ...] = (
     _sessions_and_turns,  # 0 -> 1
     _facts,  # 1 -> 2
     _words,  # 2 -> 3
     _to_vectors,  # 3 -> 4
     _kept,  # 4 -> 5
+    _attempts,  # 5 -> 6
 )
 """``STEPS[v]`` turns a store of version ``v`` into one of version ``v + 1``."""
 
 
-def stored_version(conn: Connection) -> int:
-    """The schema version of the store; 0 where there is none yet."""
+def stored_version(conn: Connection, name: str = "the store") -> int:
+    """The schema version of the store; 0 where there is none yet. ``name`` is the store's, for the error."""
     if conn.dialect.name == "sqlite":
         exists = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lcm_meta'"
     else:
@@ -142,7 +155,16 @@ def stored_version(conn: Connection) -> int:
     if conn.execute(text(exists)).first() is None:
         return 0
     found = conn.execute(text("SELECT value FROM lcm_meta WHERE name = 'schema'")).scalar()
-    return int(found or 0)
+    try:
+        version = int(found or 0)
+    except ValueError:
+        version = -1
+    if version < 0:
+        raise StoreError(
+            f"{name}: its schema version is {found!r:.40}, which is no version (a whole number from 1 to "
+            f"{len(STEPS)}). Something else wrote to lcm_meta: restore the store from a backup"
+        )
+    return version
 
 
 def migrate(conn: Connection, name: str) -> None:
@@ -150,7 +172,7 @@ def migrate(conn: Connection, name: str) -> None:
 
     The caller sees to it that one process does this at a time. ``name`` is the store's, for the error.
     """
-    version, newest = stored_version(conn), len(STEPS)
+    version, newest = stored_version(conn, name), len(STEPS)
     if version > newest:
         raise StoreError(
             f"{name} was written by a newer lc-memory (its schema is version {version}, this one knows "

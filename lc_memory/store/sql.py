@@ -25,12 +25,24 @@ from .database import Database
 from .items import compact_words, erased_turns
 from .ledger import Ledger, erase_facts
 from .rows import Forgotten, Message, SessionInfo, SessionKey, Snapshot, Turn
-from .text import check_text, digest, dump_messages, from_column, load_messages, to_column
+from .text import (
+    check_text,
+    digest,
+    dump_messages,
+    from_column,
+    from_moment,
+    load_messages,
+    moment,
+    to_column,
+)
+from .undisturbed import undisturbed, undisturbed_calls
 
 _log = logging.getLogger(__name__)
 
 _PAGE = 200
 _ERASE_AT_ONCE = 500
+_SAVED_AT_ONCE = 500
+_ALL = 1 << 53
 
 _NEXT_SEQ = text(
     "INSERT INTO lcm_sessions (name_key, user_key, session_id, user_id, last_seq, changes, covers, indexed,"
@@ -48,11 +60,24 @@ _TURN_BY_ID = text(
     "SELECT seq, messages, created_at, turn_id FROM lcm_turns"
     " WHERE session = :session AND turn_key = :turn_key"
 )
+_NO_SEQ_YET = text(
+    "INSERT INTO lcm_sessions (name_key, user_key, session_id, user_id, last_seq, changes, covers, indexed,"
+    " noted, created_at, updated_at)"
+    " VALUES (:name_key, :user_key, :session_id, :user_id, 0, 1, 0, 0, 0, :now, :now)"
+    " ON CONFLICT (name_key, user_key) DO UPDATE SET changes = lcm_sessions.changes + 1,"
+    " updated_at = excluded.updated_at RETURNING id, last_seq"
+)
+_TURN_KEYS = text("SELECT turn_key FROM lcm_turns WHERE session = :session")
+_INSERT_TURN = text(
+    "INSERT INTO lcm_turns (session, seq, turn_key, turn_id, messages, created_at)"
+    " VALUES (:session, :seq, :turn_key, :turn_id, :messages, :created_at)"
+)
+_SET_SEQ = text("UPDATE lcm_sessions SET last_seq = :last WHERE id = :session")
 _VERSION = text("SELECT id, changes FROM lcm_sessions WHERE name_key = :name_key AND user_key = :user_key")
 _LOAD = text(
     "SELECT s.id, s.changes, s.summary, s.covers, s.kept, t.seq, t.messages, t.created_at, t.turn_id"
     " FROM lcm_sessions s LEFT JOIN lcm_turns t ON t.session = s.id"
-    " AND t.seq > CASE WHEN s.covers > :after THEN s.covers ELSE :after END"
+    " AND t.seq > CASE WHEN s.covers > :after THEN s.covers ELSE :after END AND t.seq > s.last_seq - :last"
     " WHERE s.name_key = :name_key AND s.user_key = :user_key ORDER BY t.seq"
 )
 _SUMMARIZE = text(
@@ -80,6 +105,14 @@ _ERASE_SESSIONS = text("DELETE FROM lcm_sessions WHERE id IN :sessions").bindpar
 )
 
 
+class _Known(Exception):
+    """A turn that is there already."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+
+
+@undisturbed_calls("transaction", "ledger", "backlog")
 class SqlStore:
     """The :class:`~lc_memory.store.Store` in a SQL database. Made by :func:`lc_memory.store.open_store`."""
 
@@ -94,6 +127,14 @@ class SqlStore:
         turn_id: str | None = None,
         created_at: float | None = None,
     ) -> Turn:
+        try:
+            return self._append(key, messages, turn_id, created_at)
+        except _Known as known:  # its transaction is undone, and with it the number that was drawn
+            return known.turn
+
+    def _append(
+        self, key: SessionKey, messages: Sequence[Message], turn_id: str | None, created_at: float | None
+    ) -> Turn:
         session = _keys(key)
         if turn_id is None:
             turn_id = uuid.uuid4().hex
@@ -101,7 +142,7 @@ class SqlStore:
             check_text("turn_id", turn_id)
         column, stored = dump_messages(messages)
         now = time.time()
-        created_at = now if created_at is None else float(created_at)
+        created_at = now if created_at is None else moment("created_at", created_at)
         turn_key = digest(turn_id)
         with self.database.write() as connection:
             row = connection.execute(
@@ -126,18 +167,62 @@ class SqlStore:
             )
             if not added.rowcount:
                 first = connection.execute(_TURN_BY_ID, {"session": row.id, "turn_key": turn_key}).one()
-                connection.rollback()
-                return _turn(first)
+                raise _Known(_turn(first))
         return Turn(row.last_seq, stored, created_at, turn_id)
+
+    def append_all(
+        self,
+        key: SessionKey,
+        turns: Sequence[Sequence[Message]],
+        *,
+        turn_ids: Sequence[str] | None = None,
+        created_at: float | None = None,
+    ) -> int:
+        session = _keys(key)
+        ids = [uuid.uuid4().hex for _ in turns] if turn_ids is None else list(turn_ids)
+        if len(ids) != len(turns):
+            raise MemoryInputError(f"{len(turns)} turns have {len(ids)} turn_ids")
+        for turn_id in ids:
+            check_text("turn_id", turn_id)
+        now = time.time()
+        rows = {
+            digest(turn_id): {
+                "turn_key": digest(turn_id),
+                "turn_id": to_column(turn_id),
+                "messages": dump_messages(messages)[0],
+                "created_at": now if created_at is None else float(created_at),
+            }
+            for turn_id, messages in zip(ids, turns, strict=True)
+        }
+        if not rows:
+            return 0
+        who = {
+            "session_id": to_column(key.session_id),
+            "user_id": None if key.user_id is None else to_column(key.user_id),
+        }
+        with self.database.write() as connection:
+            row = connection.execute(_NO_SEQ_YET, {**session, **who, "now": now}).one()
+            if row.last_seq:
+                for known in connection.execute(_TURN_KEYS, {"session": row.id}).scalars():
+                    rows.pop(bytes(known), None)
+            new = [
+                {"session": row.id, "seq": seq, **columns}
+                for seq, columns in enumerate(rows.values(), row.last_seq + 1)
+            ]
+            for start in range(0, len(new), _SAVED_AT_ONCE):
+                connection.execute(_INSERT_TURN, new[start : start + _SAVED_AT_ONCE])
+            connection.execute(_SET_SEQ, {"session": row.id, "last": row.last_seq + len(new)})
+        return len(new)
 
     def version(self, key: SessionKey) -> int:
         with self.database.read() as connection:
             row = connection.execute(_VERSION, _keys(key)).first()
         return 0 if row is None else _version(row)
 
-    def load(self, key: SessionKey, *, after: int = 0) -> Snapshot:
+    def load(self, key: SessionKey, *, after: int = 0, last: int | None = None) -> Snapshot:
+        bounds = {"after": after, "last": _ALL if last is None else last}
         with self.database.read() as connection:
-            rows = connection.execute(_LOAD, {**_keys(key), "after": after}).all()
+            rows = connection.execute(_LOAD, {**_keys(key), **bounds}).all()
         if not rows:
             return Snapshot(0, None, 0, ())
         first = rows[0]
@@ -177,20 +262,28 @@ class SqlStore:
         return bool(done.rowcount)
 
     def turns(self, key: SessionKey, *, start: int = 1, limit: int | None = None) -> Iterator[Turn]:
-        with self.database.read() as connection:
-            session = connection.execute(_VERSION, _keys(key)).first()
+        session = self._row(key)
         left = limit
         while session is not None and (left is None or left > 0):
             page = _PAGE if left is None else min(_PAGE, left)
-            with self.database.read() as connection:
-                rows = connection.execute(
-                    _PAGE_OF_TURNS, {"session": session.id, "start": start, "page": page}
-                ).all()
+            rows = self._page(session, start, page)
             yield from map(_turn, rows)
             if len(rows) < page:
                 return
             start = rows[-1].seq + 1
             left = None if left is None else left - page
+
+    @undisturbed
+    def _row(self, key: SessionKey) -> int | None:
+        with self.database.read() as connection:
+            row = connection.execute(_VERSION, _keys(key)).first()
+        return None if row is None else int(row.id)
+
+    @undisturbed
+    def _page(self, session: int, start: int, page: int) -> Sequence[Any]:
+        with self.database.read() as connection:
+            bound = {"session": session, "start": start, "page": page}
+            return connection.execute(_PAGE_OF_TURNS, bound).all()
 
     def sessions(self, user_id: str | None = None) -> list[SessionInfo]:
         with self.database.read() as connection:
@@ -268,7 +361,7 @@ def _key(row: Any) -> SessionKey:
 
 def _turn(row: Sequence[Any]) -> Turn:
     seq, messages, created_at, turn_id = row  # by position: half of the time of reading a window
-    return Turn(seq, load_messages(messages), created_at, from_column(turn_id))
+    return Turn(seq, load_messages(messages), from_moment(created_at), from_column(turn_id))
 
 
 def _erase(connection: Connection, keys: dict[str, Any]) -> Forgotten:

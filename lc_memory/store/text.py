@@ -1,4 +1,4 @@
-"""How strings and messages become columns, and come back exactly as they were.
+"""How strings, messages and times become columns, and come back exactly as they were.
 
 Neither database stores every Python string: PostgreSQL has no NUL in text, and neither takes a lone
 surrogate (half an emoji, as broken clients send them). Such a string is written escaped behind a mark;
@@ -58,6 +58,31 @@ def check_text(name: str, value: object) -> None:
     """Raise :class:`MemoryInputError` unless ``value`` is a string."""
     if not isinstance(value, str):
         raise MemoryInputError(f"{name} must be a string, not {type(value).__name__}: {value!r:.80}")
+
+
+LATEST = 253_370_764_800.0
+"""The first second that is no moment any more: the year 9999 begins. Calendars end soon after it."""
+
+
+def moment(name: str, value: Any) -> float:
+    """``value``, Unix seconds of 1970 to 9998. Raises :class:`MemoryInputError` for anything else: a time
+    that no calendar has would stop whoever reads it later."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LATEST:
+        return float(value)
+    huge = isinstance(value, int) and value.bit_length() > 200  # Python refuses to write these out
+    shown = "a number of that size" if huge else f"{value!r:.60}"
+    raise MemoryInputError(
+        f"{name}={shown}: expected Unix seconds, as time.time() gives them, before the year 9999"
+    )
+
+
+def from_moment(column: Any) -> float:
+    """The nearest moment to what stands in a column: older versions took any number."""
+    if isinstance(column, (int, float)):
+        if 0 <= column < LATEST:
+            return float(column)
+        return LATEST - 1 if column >= LATEST else 0.0
+    return 0.0
 
 
 def dump_messages(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:

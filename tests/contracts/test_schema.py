@@ -16,7 +16,7 @@ from sqlalchemy import Connection, event, inspect
 from lc_memory.errors import StoreError
 from lc_memory.store import DATABASE_FILE, SessionKey, Snapshot, open_store, schema
 from lc_memory.store.sql import SqlStore
-from tests.contracts.conftest import Home
+from tests.helpers.homes import Home
 
 KEY = SessionKey("s1", "u1")
 TURN = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]

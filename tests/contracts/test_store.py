@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.store import Forgotten, SessionKey, Snapshot, Store, open_store
-from tests.contracts.conftest import Home
+from tests.helpers.homes import Home
 
 KEY = SessionKey("s1", "u1")
 IDS = [

@@ -8,6 +8,7 @@ Each answer is printed on a line. Any OpenAI-compatible service will do; a real 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from langchain_core.output_parsers import StrOutputParser
@@ -19,20 +20,31 @@ KINDS = {"开店计划": "想开什么店、预算、城市", "经营现状": "�
 SYSTEM = "你是餐饮顾问，说话直接。粉丝来咨询开店的事。"
 
 
-def main(url: str, profile: str, folder: str, session: str) -> None:
+def talk(url: str, profile: str, folder: str, session: str, questions: Iterable[str]) -> Iterator[str]:
+    """The answers, a line each, and the core facts at the end."""
     model = chat_model(
-        base_url=url, api_key="k", model="m", profile=profile, temperature=0, max_retries=0, timeout=300, max_tokens=300
+        base_url=url,
+        api_key="k",
+        model="m",
+        profile=profile,
+        temperature=0,
+        max_retries=0,
+        timeout=300,
+        max_tokens=300,
     )
-    prompt = ChatPromptTemplate.from_messages([("system", SYSTEM), MessagesPlaceholder("history"), ("human", "{question}")])
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", SYSTEM), MessagesPlaceholder("history"), ("human", "{question}")]
+    )
     config: Any = {"configurable": {"user_id": "fan", "session_id": session}}
     with Memory.open(folder, window=2, notes=model, notes_every=2, kinds=KINDS) as memory:
         bot = with_memory(memory.load_mem | prompt | model | StrOutputParser(), memory)
-        for line in sys.stdin:
-            print(" ".join(bot.invoke({"question": line.strip()}, config).split()), flush=True)
+        for question in questions:
+            yield " ".join(bot.invoke({"question": question.strip()}, config).split())
     with Memory.open(folder) as memory:
         for fact in memory.core("fan").all():
-            print(f"# {fact.kind}: {fact.text}")
+            yield f"# {fact.kind}: {fact.text}"
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    for line in talk(*sys.argv[1:], sys.stdin):  # type: ignore[misc, arg-type]
+        print(line, flush=True)

@@ -1,6 +1,6 @@
 """A strict OpenAI-compatible chat server on 127.0.0.1, for tests.
 
-    with ChatServer("deepseek") as server:                  # or openai, kimi, qwen, gemma; a free port
+    with ChatServer("deepseek") as server:                  # or openai, kimi, qwen, gemma
         server.script("你好", Answer(tool_calls=[call("add", a=1)]), Fault(429, retry_after=0))
         model = ChatOpenAI(base_url=server.url, api_key="k", model="m")
         ...                                                 # each request takes the next of the script
@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
@@ -66,7 +67,7 @@ def call(name: str, /, *, id: str | None = None, arguments: str | None = None, *
 
 
 class ChatServer:
-    """One service. ``url`` is what goes into ``base_url``."""
+    """One service, which answers while it is open. ``url`` is what goes into ``base_url``."""
 
     def __init__(self, profile: str = "openai") -> None:
         assert profile in FIELDS, f"no such profile: {profile}"
@@ -78,18 +79,11 @@ class ChatServer:
         self._released = threading.Event()
         self._script: deque[Scripted] = deque()
         self._lock = threading.Lock()
-        server = self
-
-        class Handler(_Handler):
-            service = server
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+        self._name = str(next(_ids))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        return f"http://127.0.0.1:{_http().server_address[1]}/{self._name}/v1"
 
     def script(self, *answers: Scripted) -> ChatServer:
         with self._lock:
@@ -100,14 +94,12 @@ class ChatServer:
         self._released.set()
 
     def __enter__(self) -> ChatServer:
-        self._thread.start()
+        _services[self._name] = self
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.release()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        del _services[self._name]
 
     def reply(self, body: Any, headers: dict[str, str]) -> tuple[str | None, Answer | Fault]:
         """(the refusal, or None; what to answer otherwise)"""
@@ -128,6 +120,18 @@ class ChatServer:
         self._released.wait()
 
 
+# One HTTP server a process, with each service under a path of its own: to start and stop one takes 30 ms.
+_services: dict[str, ChatServer] = {}
+
+
+@cache
+def _http() -> ThreadingHTTPServer:
+    http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    http.daemon_threads = True
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    return http
+
+
 class _Handler(BaseHTTPRequestHandler):
     service: ChatServer
     protocol_version = "HTTP/1.1"
@@ -143,9 +147,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
-        if not self.path.endswith("/chat/completions"):
+        _, name, path = self.path.split("/", 2)
+        if not path.endswith("/chat/completions") or name not in _services:
             self._json(404, {"error": {"message": f"Invalid URL (POST {self.path})"}})
             return
+        self.service = _services[name]
         try:
             body = json.loads(raw)
         except ValueError:

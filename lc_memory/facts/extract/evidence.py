@@ -105,9 +105,14 @@ _END = re.compile(r"[。！？!?\n]|\.(?=\s|$)")
 _BULLET = re.compile(r"^(?:[-*•·–—]|\d+[.)、])\s+")
 _THIRD_PERSON = re.compile(r"[你您他她它]|\b(?:he|she|they|his|her|their|it|you)\b", re.IGNORECASE)
 # Shorter ones are titles, nicknames and emphasis.
-_QUOTED = re.compile(
-    r"\"[^\"\n]{6,}\"|“[^”\n]{6,}”|「[^」\n]{4,}」|『[^』\n]{4,}』|(?<!\w)'[^\n]{15,}'(?!\w)|‘[^’\n]{15,}’(?!\w)"
-)
+_QUOTED = [
+    re.compile(pattern)
+    for pattern in (
+        r"\"[^\"\n]{6,}\"", "“[^“”\n]{6,}”", "「[^「」\n]{4,}」", "『[^『』\n]{4,}』", r"‘[^‘\n]{15,}’(?!\w)",
+    )
+]  # fmt: skip
+# An apostrophe within a word is no mark, so these go from the first of a line to its last.
+_OPENS, _CLOSES, _LEAST_BETWEEN = re.compile(r"(?<!\w)'"), re.compile(r"'(?!\w)"), 15
 _TASK = re.compile(
     r"[^:：\n]{0,40}(?:翻译|总结|概括|改写|润色|校对|扩写|缩写|纠错|改成|修改|改一?下|检查|回复|提炼|分析"
     r"|\b(?:translate|summari[sz]e|rewrite|rephrase|paraphrase|proofread|correct|edit|fix|shorten|polish|improve"
@@ -171,11 +176,25 @@ def _widened(message: str, start: int, end: int) -> tuple[int, int]:
 
 def _in_others_text(message: str, start: int, end: int) -> bool:
     """Whether the words stand within quotation marks, or in a text that was pasted to be worked on."""
-    for quoted in _QUOTED.finditer(message):
-        if quoted.start() < start and end <= quoted.end():
-            return any(c.isalnum() for c in message[: quoted.start()] + message[quoted.end() :])
+    if (quoted := _quoted(message, start, end)) is not None:
+        return any(c.isalnum() for c in message[: quoted[0]] + message[quoted[1] :])
     task = _TASK.match(message)
     return task is not None and task.end() <= start
+
+
+def _quoted(message: str, start: int, end: int) -> tuple[int, int] | None:
+    """The quotation within which ``message[start:end]`` stands, marks included. None: in none."""
+    for pattern in _QUOTED:
+        for quoted in pattern.finditer(message):
+            if quoted.start() < start and end <= quoted.end():
+                return quoted.span()
+    behind = message.find("\n", end)
+    behind = len(message) if behind < 0 else behind
+    opens = _OPENS.search(message, message.rfind("\n", 0, start) + 1, start)
+    closes = next(reversed([*_CLOSES.finditer(message, end, behind)]), None)
+    if opens is None or closes is None or closes.start() - opens.end() < _LEAST_BETWEEN:
+        return None
+    return opens.start(), closes.end()
 
 
 def _trimmed(text: str) -> str:
@@ -227,7 +246,7 @@ _WHEN_SAID = re.compile(r"今[天早晚]|昨[天晚]|前天|刚刚|最近|\b(?:t
 _MAY_BE_LEFT_OUT = frozenset("其实就也都又还嘛吧啊呢呀哈哦啦的了是和与我那这挺很最现在已经对") | frozenset(
     _FILLERS.split()
 )
-_TOKEN = re.compile(r"[a-z0-9][a-z0-9'+.#\-]*[a-z0-9+#]|[a-z0-9]|[^\W_]", re.IGNORECASE)
+_TOKEN = re.compile(r"[a-z0-9](?:['.\-]*[a-z0-9+#])*|[^\W_]", re.IGNORECASE)
 _DAYS = """
     monday tuesday wednesday thursday friday saturday sunday
     january february march april june july august september october november december

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 
@@ -11,7 +12,7 @@ _MYRIADS = {"万": 10_000, "亿": 100_000_000}
 _TIMES = {"千": 1e3, "k": 1e3, "thousand": 1e3, "万": 1e4, "w": 1e4, "百": 100, "hundred": 100, "百万": 1e6,
           "m": 1e6, "million": 1e6, "千万": 1e7, "亿": 1e8, "billion": 1e9}  # fmt: skip
 _ARABIC = re.compile(
-    r"(?P<n>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+    r"(?P<n>\d+(?:,\d{3})*(?:\.\d+)?)"
     r"\s?(?P<times>百万|千万|[千万百亿]|(?:[kKwWmM]|thousand|million|billion|hundred)(?![A-Za-z]))?"
 )
 _HAN_NUMBER = re.compile(r"[零〇一二三四五六七八九两十百千万亿]+(?:点[零〇一二三四五六七八九]+)?[万亿]?")
@@ -46,11 +47,13 @@ _BIG = dict(
 )
 _WORDS: dict[str, float] = {**{word: i for i, word in enumerate(_SMALL)}, **_BIG}
 _WORD = re.compile(r"[a-z]+")
+_LONGEST = 30  # characters of a number in Chinese; a longer one is no amount
 _NO_FIGURE = {"一", "两", "百", "千", "万", "千万", "万一", "一万", "十"}  # more often words than amounts
 
 
 def figures(text: str) -> dict[float, str]:
-    """The values in ``text``, each with how it was written there. "一个" and "one of" are none."""
+    """The values in ``text``, each with how it was written there. "一个" and "one of" are none; what is
+    too large to be an amount is infinite."""
     plain = unicodedata.normalize("NFKC", text)
     found: dict[float, str] = {}
     for m in _ARABIC.finditer(plain):
@@ -69,6 +72,8 @@ def _plain_digits(written: str) -> str:
 
 
 def _han_value(written: str) -> float:
+    if len(written) > _LONGEST:
+        return math.inf
     if "点" in written:  # 十二点八万
         whole, _, rest = written.partition("点")
         part = rest.rstrip("万亿")
@@ -94,7 +99,7 @@ def _han_value(written: str) -> float:
 
 
 def _english(words: list[str], found: dict[float, str]) -> None:
-    value: float = 0
+    value = 0.0
     since = 0
     for i, word in enumerate([*words, ""]):
         if word in _WORDS:
@@ -103,5 +108,5 @@ def _english(words: list[str], found: dict[float, str]) -> None:
             value *= _TIMES[word]
         else:
             if value > 1:
-                found.setdefault(round(float(value), 6), " ".join(words[since:i]))
-            value, since = 0, i + 1
+                found.setdefault(round(value, 6), " ".join(words[since:i]))
+            value, since = 0.0, i + 1

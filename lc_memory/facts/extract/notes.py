@@ -14,6 +14,7 @@ were said (:mod:`lc_memory.facts.extract.evidence`), to hold for long, and to be
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from pydantic import BaseModel, Field
 
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts.privacy import (
+    MOST_READ,
     PrivacyMode,
     has_blanks,
     kinds_in_words,
@@ -40,10 +42,15 @@ from ..remember import said_to_remember
 from .asking import answer_schema, ask, question
 from .evidence import AboutOthers, NotBorne, grounded, was_said
 
-_LONGEST = 4000  # characters of a message
-_INJECTED = re.compile(
-    r"[^\n]*\n?<\s*remembered\s*>.*?(?:<\s*/\s*remembered\s*>|\Z)", re.DOTALL | re.IGNORECASE
-)
+_LONGEST = 4000  # characters of a message that a model is shown
+_READ = 8000  # and that are looked through for it: where these are cut lies outside what is shown
+_OPENS = re.compile(r"<\s*remembered\s*>", re.IGNORECASE)
+_CLOSES = re.compile(r"<\s*/\s*remembered\s*>", re.IGNORECASE)
+
+
+_DROPPED = 200  # characters of a note that was not taken
+
+log = logging.getLogger("lc_memory")
 
 
 class MemoryNote(BaseModel):
@@ -124,18 +131,34 @@ def users_words(messages: Any) -> list[str]:
     out = []
     for message in messages_to_lc(messages):
         text = str(message.text) if isinstance(message, HumanMessage) else ""
-        out.append("" if said_to_remember(text) else _INJECTED.sub("", text).strip())
+        text = _shortened(text, _READ)
+        out.append("" if said_to_remember(text) else _not_injected(text).strip())
     return out
 
 
-def _shortened(text: str) -> str:
+def _not_injected(text: str) -> str:
+    """``text`` without what a memory put into it: its marks, all between them, and the heading above."""
+    out, at = [], 0
+    while opens := _OPENS.search(text, at):
+        line = text.rfind("\n", at, opens.start())
+        if line == opens.start() - 1:
+            line = text.rfind("\n", at, max(at, line))
+        out.append(text[at : line + 1] if line >= 0 else "")
+        closes = _CLOSES.search(text, opens.end())
+        at = closes.end() if closes else len(text)
+    return "".join([*out, text[at:]])
+
+
+def _shortened(text: str, longest: int = _LONGEST) -> str:
     """A message as far as a model is shown it. What is longer was pasted, and is about something else."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 3 // 4]}\n…\n{text[-_LONGEST // 4 :]}"
+    return text if len(text) <= longest else f"{text[: longest * 3 // 4]}\n…\n{text[-longest // 4 :]}"
 
 
 def redacted_together(said: Sequence[str]) -> list[str]:
     """The messages without private data, that which begins in one and ends in the next included."""
     whole = "\n".join(said)
+    if len(whole) > MOST_READ:
+        return [redacted(text) for text in said]
     found = private_in(whole)
     if not found:
         return list(said)
@@ -168,8 +191,13 @@ def weigh(
             taken.add(same)
             result.notes.append(note)
         except NotBorne as reason:
-            content = fields["content"][:200] if privacy == "off" else redacted(fields["content"])[:200]
+            content = fields["content"][: 2 * _DROPPED]
+            content = (content if privacy == "off" else redacted(content))[:_DROPPED]
             result.dropped.append(DroppedNote(kind=fields["kind"][:40], content=content, why=str(reason)))
+        except Exception as error:  # of these words alone: the other notes are not to be lost by it
+            log.warning("a note could not be weighed (%s)", type(error).__name__)
+            why = f"it could not be weighed ({type(error).__name__})"
+            result.dropped.append(DroppedNote(kind=fields["kind"][:40], content="", why=why))
     return result
 
 
@@ -196,7 +224,7 @@ def _weighed(
         privacy == "refuse" or not any(c.isalpha() for c in without_blanks(borne.text))
     ):
         raise NotBorne("private data stood in it")
-    if kind.cue and not re.search(kind.cue, borne.text, re.IGNORECASE | re.DOTALL):
+    if not kind.fits(borne.text):
         raise NotBorne("its words do not say what its kind is for")
     subject = subject_of(borne.text)
     if subject is None and was_said(fields["subject"], said[borne.message]):

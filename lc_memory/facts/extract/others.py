@@ -10,7 +10,8 @@ import re
 
 _LEAD = (
     r"(?:^|[,.;:，。；：] ?)"
-    r"(?:(?:well|so|and|but|also|btw|yeah|oh|ok|plus|其实|另外|还有|而且|但是?|不过|因为|对了)[,， ]*)*"
+    r"(?:(?:well|so|and|but|also|btw|yeah|oh|ok|plus|其实|另外|还有|而且|但是?|不过|因为|对了)"
+    r"(?:[,，] ?| )?){0,3}"
 )
 
 _FAMILY_ZH = (
@@ -34,7 +35,7 @@ _FAMILY_EN = (
     "mom|mum|mam|mama|mummy|mommy|mother|dad|daddy|papa|father|parents?|folks|wife|husband|hubby|spouse|partner"
     "|fianc[eé]e?|girlfriend|boyfriend|gf|bf|sons?|daughters?|kids?|child|children|boys?|girls?|twins?|baby|toddler"
     "|teenager|eldest|youngest|oldest|brothers?|sisters?|siblings?|bro|sis|cousins?|uncle|aunt|auntie|nephews?|nieces?"
-    "|grand(?:ma|pa|mother|father|parents|sons?|daughters?|kids?|child|children)|granny|nana|(?:\\w+-)?in-laws?"
+    "|grand(?:ma|pa|mother|father|parents|sons?|daughters?|kids?|child|children)|granny|nana|(?:\\w{1,24}-)?in-laws?"
     "|dogs?|puppy|cats?|kitten|pets?|horse|rabbit|parrot"
 )
 _OTHERS_EN = (
@@ -45,7 +46,7 @@ _TO_ME_EN = (
     r"(?:'s)? (?:and i\b|calls? me|lets? me|pays? me|gave me|got me|bought me|taught me|hired me|owes? me)"
 )
 
-_OWN_EN = r"(?:(?:both|all|one|some|most) (?:of )?)?(?:my|our|the) (?:\w+ ){0,2}?"
+_OWN_EN = r"(?:(?:both|all|one|some|most) (?:of )?)?(?:my|our|the) (?:\w{1,24} ){0,2}?"
 
 
 def _subject(family_zh: str, others_zh: str, english: str) -> re.Pattern[str]:

@@ -7,10 +7,14 @@ facts are written. So a crash at any moment means that the turns are read again;
 twice.
 
 A failure never reaches the conversation. The turns stay where they are and are tried again 1, 3, 7 … 31
-turns on. They are given up when they are a week old, or after three answers that could not be read and
-refusals of the request itself, which lie with the turns and not with the service. What a process left behind
-that ended without closing is taken up by the first one that saves a turn later on, up to a week back. Turns
-from before notes were switched on, and imported ones, are read when their session goes on.
+turns on. When they are a week old, or after three answers that could not be read and refusals of the request
+itself, which lie with the turns and not with the service, they are read one by one, and the one that fails
+again is given up: no turn costs the others their notes.
+
+Notes are made for those who asked for them: of the sessions that are saved here, and of nobody else's. What
+a process left behind that ended without closing is taken up by the first one that saves a turn of that user
+later on, up to a week back; where no user is named, when the session itself goes on. So are turns from before
+notes were switched on, and imported ones.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from lc_memory.store import Ledger, SessionKey, Store, StoredTurn
 
 from ..kinds import Kinds, NoteKind, kinds_of
 from .asking import NotesFailed
-from .notes import MemoryNote, MemoryNotes, extractor
+from .notes import DroppedNote, MemoryNote, MemoryNotes, extractor
 
 log = logging.getLogger("lc_memory")
 
@@ -39,6 +43,7 @@ _REFUSED = (400, 413, 422)  # HTTP: the request is at fault, and will be the nex
 _GIVEN_UP = 7 * 86400.0  # seconds: older turns are not tried again after a failure
 _LEFT_BEHIND = 600.0  # seconds after which nobody else is taken to be about to read a turn
 _REPORTS = 256
+_USERS = 10_000  # whose sessions are remembered to have been looked at
 
 
 class Submits(Protocol):
@@ -79,20 +84,27 @@ class NoteWriter:
         self._failures: dict[SessionKey, int] = {}
         self._skip: dict[SessionKey, int] = {}
         self._given_up: dict[SessionKey, int] = {}  # turns
+        self._alone: dict[SessionKey, int] = {}  # up to which turn they are read one by one
         self._reports: OrderedDict[SessionKey, MemoryNotes] = OrderedDict()
-        self._looked_back = False
+        self._looked_back: set[str] = set()  # users
+        self._drops = 0
 
     def saved(self, key: SessionKey) -> None:
         """A turn of ``key`` was saved. Returns at once and raises nothing."""
         with self._guard:
             self._waiting[key] = self._waiting.get(key, 0) + 1
-            look_back, self._looked_back = not self._looked_back, True
+            user_id = key.user_id
+            look_back = user_id is not None and user_id not in self._looked_back
+            if look_back and user_id is not None:
+                if len(self._looked_back) >= _USERS:
+                    self._looked_back.clear()
+                self._looked_back.add(user_id)
             skipped = self._skip.get(key, 0)
             if skipped:
                 self._skip[key] = skipped - 1
             due = not skipped and self._waiting[key] >= self._every
         if look_back:
-            self._background.submit("notes left behind", self._left_behind)
+            self._background.submit(("notes left behind", user_id), lambda: self._left_behind(user_id))
         if due:
             self._background.submit(("notes", key), lambda: self._read(key, self._every))
 
@@ -111,6 +123,7 @@ class NoteWriter:
     def drop(self) -> None:
         """Forget the reports: what they tell of may have been erased."""
         with self._guard:
+            self._drops += 1
             self._reports.clear()
 
     def report(self, key: SessionKey) -> MemoryNotes | None:
@@ -130,10 +143,10 @@ class NoteWriter:
 
     # ------------------------------------------------------------ in the background
 
-    def _left_behind(self) -> None:
+    def _left_behind(self, user_id: str | None) -> None:
         now = time.time()
         first: dict[SessionKey, float] = {}
-        for stored in self._store().backlog().pending("notes", limit=1000):
+        for stored in self._store().backlog().pending("notes", user_id=user_id, limit=1000):
             first.setdefault(stored.key, stored.turn.created_at)
         for key, since in first.items():
             if not now - _GIVEN_UP < since < now - _LEFT_BEHIND:
@@ -144,20 +157,25 @@ class NoteWriter:
     def _read(self, key: SessionKey, least: int) -> bool:
         """Make notes of the session's turns while there are ``least``. False where it failed."""
         backlog = self._store().backlog()
+        newest = backlog.newest()  # what is said meanwhile is read another time, or this would never end
         while True:
-            pending = backlog.pending("notes", key=key, limit=_AT_ONCE)
+            pending = backlog.pending("notes", key=key, limit=_AT_ONCE, upto=newest)
             with self._guard:
                 self._waiting[key] = len(pending)
             if len(pending) < least:
                 return True
-            turns = _at_once(pending)
+            alone = pending[0].turn.seq <= self._alone.get(key, 0)
+            turns = pending[:1] if alone else _at_once(pending)
             try:
                 notes = self._extract([m for stored in turns for m in stored.turn.messages], {})
                 self._keep(key, turns, notes)
             except Exception as error:
                 if not self._failed(key, turns, error):
                     return False
-                backlog.advance("notes", turns)
+                if len(turns) > 1:
+                    self._alone[key] = turns[-1].turn.seq  # one of them is at fault: it is found out which
+                else:
+                    backlog.advance("notes", turns)
             else:
                 self._failures.pop(key, None)
 
@@ -168,47 +186,60 @@ class NoteWriter:
             isinstance(error, (NotesFailed, MemoryInputError))
             or getattr(error, "status_code", None) in _REFUSED
         )
+        alone = turns[0].turn.seq <= self._alone.get(key, 0)  # it failed in company already
         old = turns[0].turn.created_at < time.time() - _GIVEN_UP
-        given_up = old or (theirs and failures >= _TRIES)
+        given_up = old or (theirs and (alone or failures >= _TRIES))
         with self._guard:
             self._failures[key] = 0 if given_up else failures
             self._skip[key] = 0 if given_up else min(2**failures, 32) - 2
-            if given_up:
+            if given_up and len(turns) == 1:
                 self._given_up[key] = self._given_up.get(key, 0) + len(turns)
         log.warning(
             "%s: no notes of %d turns (%s: %.200s); %s", key, len(turns), type(error).__name__, error,
-            "they are given up" if given_up else "they are tried again later",
+            "they are tried again later" if not given_up else
+            "it is given up" if len(turns) == 1 else "they are read one by one",
         )  # fmt: skip
         return given_up
 
     def _keep(self, key: SessionKey, turns: Sequence[StoredTurn], notes: MemoryNotes) -> None:
         """Write the notes, and in the same commit that the turns were read."""
+        drops = self._drops
         from_turn = [stored for stored in turns for _ in stored.turn.messages]
         store = self._store()
         with store.transaction():
             if not store.backlog().advance("notes", turns):
                 return  # another worker was first, or the session is gone
+            kept = []
             for note in notes.notes:
-                write_note(store.ledger(), key, note, self._kinds[note.kind], from_turn[note.message])
+                if write_note(store.ledger(), key, note, self._kinds[note.kind], from_turn[note.message]):
+                    kept.append(note)
+                else:
+                    late = DroppedNote(kind=note.kind, content=note.content, why="something newer is known")
+                    notes.dropped.append(late)
+            notes = MemoryNotes(notes=kept, dropped=notes.dropped)
         if notes.notes:
             self._written()
         with self._guard:
+            if self._drops != drops:
+                return  # what it tells of may have been erased since
             self._reports[key] = notes
             self._reports.move_to_end(key)
             while len(self._reports) > _REPORTS:
                 self._reports.popitem(last=False)
         if notes.notes or notes.dropped:
-            kept, dropped = len(notes.notes), len(notes.dropped)
-            log.info("%s: %d notes kept, %d dropped: %s", key, kept, dropped, notes.reasons() or "-")
+            counts = len(notes.notes), len(notes.dropped)
+            log.info("%s: %d notes kept, %d dropped: %s", key, *counts, notes.reasons() or "-")
 
 
 def write_note(ledger: Ledger, key: SessionKey, note: MemoryNote, kind: NoteKind, said: StoredTurn) -> bool:
     """Write a note as the fact it is, in the place of what was true before. False where something newer is
-    known: turns are read late, and what they say may be out of date by then."""
-    when = said.turn.created_at
+    known: turns are read late, and what they say may be out of date by then. A time that is still to come
+    tells nothing of what is newer: a clock was wrong, here or where the fact came from."""
+    now = time.time()
+    when = said.turn.created_at if 0 <= said.turn.created_at <= now else now
     if not kind.several or note.subject is not None:
         for fact in ledger.current(key.owner, kinds=[kind.name], include_private=True):
-            if fact.subject == note.subject and fact.noted_at > when:
+            if fact.subject == note.subject and when < fact.noted_at <= now:
                 return False
     ledger.add(
         key.owner,

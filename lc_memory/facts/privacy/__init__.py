@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lc_memory.lazy import lazy
 
 if TYPE_CHECKING:
+    from .scan import MOST_READ as MOST_READ
     from .scan import NAMES as NAMES
     from .scan import PrivacyMode as PrivacyMode
     from .scan import PrivateDataWarning as PrivateDataWarning
@@ -23,7 +24,7 @@ else:
         __name__,
         {
             "scan": (
-                "NAMES PrivacyMode PrivateDataWarning checked_mode has_blanks kinds_in_words "
+                "MOST_READ NAMES PrivacyMode PrivateDataWarning checked_mode has_blanks kinds_in_words "
                 "passed private_in redacted warn_of_private without_blanks"
             ),
         },

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -41,10 +42,13 @@ _SIMPLER = str.maketrans(
 # Cyrillic letters that look like Latin ones, and words that have some of both.
 _LOOKALIKES = str.maketrans("аеорсухіѕјАВЕКМНОРСТХ", "aeopcyxisjABEKMHOPCTX")
 _LETTERS = re.compile(r"[A-Za-z\u0400-\u04ff]{2,}")
+_LATIN = re.compile(r"[A-Za-z]")
+_CYRILLIC = re.compile(r"[\u0400-\u04ff]")
+_LONGEST_PLAIN = 4  # characters that one stands for; some ligatures are a whole sentence
 
 
-Kind = Literal["phone", "id", "card", "mail", "password", "key"]
-"""A kind of private data."""
+Kind = Literal["phone", "id", "card", "mail", "password", "key", "unread"]
+"""A kind of private data. "unread": what was not looked through, and may hold any."""
 Span: TypeAlias = tuple[Kind, int, int]
 """A kind, and where in the text that was searched: ``text[start:end]``."""
 
@@ -54,8 +58,8 @@ class Reading:
     """``text`` as it is read; character ``i`` of it stands for ``original[starts[i]:ends[i]]``."""
 
     text: str
-    starts: list[int]
-    ends: list[int]
+    starts: Sequence[int]
+    ends: Sequence[int]
 
 
 def read(text: str) -> Reading:
@@ -63,15 +67,38 @@ def read(text: str) -> Reading:
     return _number_words(_han_digits(_folded(_characters(text))))
 
 
+_OTHER = "\uffff"  # no character
+
+
+class _Plain(dict[int, str]):
+    """What a character stands for, where that is one character, by code point; each is looked up once."""
+
+    def __missing__(self, code: int) -> str:
+        c = chr(code)
+        plain = _plain(c) if _SPECIAL.match(c) else c
+        if len(self) > 10_000:
+            self.clear()
+        self[code] = plain = plain if len(plain) == 1 else _OTHER
+        return plain
+
+
+_PLAIN = _Plain()
+
+
 def _characters(text: str) -> Reading:
-    """Most characters stand for themselves and are taken in stretches; the others one by one."""
+    """Nearly every text has a character for each of its own. Where not, most stand for themselves and are
+    taken in stretches, the others one by one."""
+    if not any(escape in text for escape in ("%", "\\u00", "&#")):
+        plain = text if text.isascii() else text.translate(_PLAIN)
+        if _OTHER not in plain:
+            return Reading(plain, range(len(text)), range(1, len(text) + 1))
     out: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     at = 0
     for m in _SPECIAL.finditer(text):
         out.append(text[at : m.start()])
-        plain = _plain(m)
+        plain = _unescaped(m) if len(m[0]) > 1 else _plain(m[0])
         out.append(plain)
         starts += [*range(at, m.start()), *[m.start()] * len(plain)]
         ends += [*range(at + 1, m.start() + 1), *[m.end()] * len(plain)]
@@ -82,16 +109,17 @@ def _characters(text: str) -> Reading:
     return Reading("".join(out), starts, ends)
 
 
-def _plain(m: re.Match[str]) -> str:
-    """What an escape, or a character that is neither ASCII nor Chinese, stands for."""
-    c = m[0]
-    if len(c) > 1:
-        code = int(m["url"] or m["json"] or m["hex"] or "0", 16) or int(m["dec"] or 0)
-        return chr(code) if code < 128 else c
+def _unescaped(m: re.Match[str]) -> str:
+    code = int(m["url"] or m["json"] or m["hex"] or "0", 16) or int(m["dec"] or 0)
+    return chr(code) if code < 128 else m[0]
+
+
+def _plain(c: str) -> str:
+    """What a character that is neither ASCII nor Chinese stands for."""
     if unicodedata.category(c) in _UNSEEN:
         return ""
     digit = unicodedata.digit(c, None)
-    return unicodedata.normalize("NFKC", c) if digit is None else str(digit)
+    return unicodedata.normalize("NFKC", c)[:_LONGEST_PLAIN] if digit is None else str(digit)
 
 
 def _folded(plain: Reading) -> Reading:
@@ -100,12 +128,16 @@ def _folded(plain: Reading) -> Reading:
         return plain
 
     def latin(m: re.Match[str]) -> str:
-        return m[0].translate(_LOOKALIKES) if re.search("[A-Za-z]", m[0]) else m[0]
+        return m[0] if m[0].isascii() or not _LATIN.search(m[0]) else m[0].translate(_LOOKALIKES)
 
-    return Reading(_LETTERS.sub(latin, plain.text.translate(_SIMPLER)), plain.starts, plain.ends)
+    text = plain.text.translate(_SIMPLER)
+    return Reading(_LETTERS.sub(latin, text) if _CYRILLIC.search(text) else text, plain.starts, plain.ends)
 
 
 def _han_digits(plain: Reading) -> Reading:
+    if plain.text.isascii():
+        return plain
+
     def digits(m: re.Match[str]) -> str:
         return "".join(_HAN_DIGITS.get(c, c) for c in m[0])
 
@@ -136,4 +168,4 @@ def _number_words(plain: Reading) -> Reading:
             ends += [*([plain.ends[word.start() - 1]] if gap else []), plain.ends[word.end() - 1]]
             at = word.end()
     out.append(plain.text[at:])
-    return Reading("".join(out), starts + plain.starts[at:], ends + plain.ends[at:])
+    return Reading("".join(out), [*starts, *plain.starts[at:]], [*ends, *plain.ends[at:]])

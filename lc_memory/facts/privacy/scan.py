@@ -67,6 +67,7 @@ NAMES: dict[Language, dict[Kind, str]] = {
         "mail": "mail address",
         "password": "password",
         "key": "secret key",
+        "unread": "text too long to be looked through",
     },
     "zh": {
         "phone": "电话号码",
@@ -75,8 +76,13 @@ NAMES: dict[Language, dict[Kind, str]] = {
         "mail": "邮箱地址",
         "password": "密码",
         "key": "密钥",
+        "unread": "过长而未检查的文本",
     },
 }
+MOST_READ = 200_000
+"""So many characters of a text are looked through, at up to 2 us each. What lies behind them counts as
+private, since nobody has looked; a fact that long is a document."""
+
 _LOOKS = (papers, accounts, passwords, keys, addresses, messengers, numbers)
 _BLANKS = re.compile("|".join(re.escape(f"[{name}]") for names in NAMES.values() for name in names.values()))
 
@@ -95,8 +101,11 @@ class PrivateDataWarning(UserWarning):
 
 
 def private_in(text: str) -> list[Private]:
-    """The private stretches of ``text``, in order, none overlapping another. Linear in its length."""
-    reading = read(text)
+    """The private stretches of ``text``, in order, none overlapping another.
+
+    Time grows with its length, whatever stands in it, up to :data:`MOST_READ` characters; what lies behind
+    them is one stretch more, of the kind "unread"."""
+    reading = read(text[:MOST_READ])
     plain = reading.text
     found = sorted((span for look in _LOOKS for span in look(plain)), key=_first_longest)
     spans: list[Span] = []
@@ -105,7 +114,10 @@ def private_in(text: str) -> list[Private]:
             spans.append((kind, start, end))
         elif end > spans[-1][2]:
             spans[-1] = (spans[-1][0], spans[-1][1], end)
-    return [Private(kind, reading.starts[start], reading.ends[end - 1]) for kind, start, end in spans]
+    private = [Private(kind, reading.starts[start], reading.ends[end - 1]) for kind, start, end in spans]
+    if len(text) > MOST_READ:
+        private.append(Private("unread", max([MOST_READ, *(p.end for p in private)]), len(text)))
+    return private
 
 
 def warn_of_private(kept: str | None, found: Sequence[Private]) -> None:

@@ -20,9 +20,23 @@ _TOLD = "|".join(
 )
 
 
-def told(more: str = "") -> str:
-    """A pattern for up to 40 of these things in a row, and of those in ``more``, an alternation of others."""
-    return f"(?:{_TOLD}{more and '|' + more}){{0,40}}"
+class Told:
+    """Up to 40 of these things in a row, and of those in ``more``, an alternation of others.
+
+    What was read is not given back when nothing fits behind it: the things are words of one another ("是",
+    "不是"), and to try all ways through a row of them takes for ever.
+    """
+
+    def __init__(self, more: str = "") -> None:
+        self.pattern = re.compile(f"(?:{_TOLD}{more and '|' + more}){{0,40}}", re.ASCII | re.IGNORECASE)
+
+    def end(self, text: str, start: int) -> int:
+        """Where they end that begin at ``start``."""
+        found = self.pattern.match(text, start)
+        return found.end() if found else start
+
+
+told = Told()
 
 
 # What is about to be given outright: anything may follow. The other words may as well go on with talk.

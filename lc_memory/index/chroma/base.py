@@ -36,6 +36,9 @@ class ChromaHome:
     def connect(self) -> ClientAPI:
         raise NotImplementedError
 
+    def holds(self, collection: str) -> None:
+        """A collection of this name lies here from now on."""
+
     def check(self) -> None:
         """LostIndexError where what was opened is not there any more. Cheap: called before each use."""
 
@@ -52,7 +55,8 @@ class ChromaHome:
         return None
 
     def purge(self) -> None:
-        """Leave no byte of deleted entries in the database. Called while it is closed."""
+        """Leave no byte of deleted entries in the files, nor of what was set aside. Called while it is
+        closed."""
 
     def close(self) -> None:
         pass

@@ -104,6 +104,7 @@ class VectorIndex:
                     configuration={"hnsw": _HNSW},
                     metadata={"embedding": self.about.fingerprint},
                 )
+                self.home.holds(self.about.collection)
                 self._entries = self._collection.count()
                 self._batch = min(BATCH, client.get_max_batch_size())
                 self._chroma = Chroma(
@@ -118,7 +119,7 @@ class VectorIndex:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[None]:
-        with self._gate, self.home.errors():
+        with self._gate.inside(), self.home.errors():
             self.home.check()
             yield
 
@@ -173,57 +174,72 @@ class VectorIndex:
                     stacklevel=4,
                 )
 
-    def remove(self, ids: Sequence[str], *, purge: bool = False) -> None:
-        """Let items go; those that are not there are no error.
+    def remove(self, ids: Sequence[str], *, purge: bool = False, filling: Collected | None = None) -> None:
+        """Let items go; those that are not there are no error. Chroma only marks vectors as deleted, so each
+        is first written over with noise.
 
-        ``purge``: and leave nothing of them in the files. Chroma only marks vectors as deleted, so each is
-        first written over with noise; then the files are written out and the database is vacuumed (a
-        second, and more for a large folder). On a server that last part is its operator's: ``chroma vacuum``.
+        ``purge``: and leave nothing of them in the files: these are written out and the database is vacuumed
+        (a second, and more for a large folder), also where they have left the index before. On a server that
+        is its operator's part: ``chroma vacuum``. ``filling``: another collection that they are to leave.
         """
+        if not ids:
+            return
         self.home.check_room()
-        found: list[str] = []
-        for some in _slices(list(ids), self._batch):
+        if not purge or not self.home.files:
             with self._using():
-                found += self._collection.get(some, include=[])["ids"]
-        if found and purge and self.home.files:
-            with self._gate.alone(), self.home.errors():
-                # Chroma writes its vectors out after a thousand changes, and now is to do so at once. It
-                # heeds this setting when it opens a collection.
-                self._sync_after(2)
-                self._overwrite(found)
-                self._delete(found)
-                self._sync_after(_USUAL_SYNC)
-                self.home.close()
-                self.home.purge()
-                self._connect()
-        elif found:
-            with self._using():
-                if purge:
-                    self._overwrite(found)
-                self._delete(found)
+                for collection, dimension in self._collections(filling):
+                    self._let_go(collection, dimension, self._there(collection, ids))
+            return
+        with self._gate.alone(), self.home.errors():
+            self.home.check()
+            # Chroma writes its vectors out after a thousand changes, and now is to do so at once. It heeds
+            # this setting when it opens a collection.
+            self._sync_after(2, filling)
+            for collection, dimension in self._collections(filling):
+                # Where none is there, noise that comes and goes has what went before written out.
+                self._let_go(collection, dimension, self._there(collection, ids) or [_NOBODY])
+            self._sync_after(_USUAL_SYNC, filling)
+            self.home.close()
+            self.home.purge()
+            self._connect()
 
-    def _sync_after(self, changes: int) -> None:
-        self._collection.modify(configuration={"hnsw": {"sync_threshold": changes}})
+    def _collections(self, filling: Collected | None) -> list[tuple[Collection, int]]:
+        from chromadb.errors import NotFoundError
+
+        found = [(self._collection, self.about.dimension)]
+        if filling is not None:
+            with contextlib.suppress(NotFoundError):  # noted, and not begun
+                found.append((self._client.get_collection(filling.collection, None), filling.dimension))
+        return found
+
+    def _there(self, collection: Collection, ids: Sequence[str]) -> list[str]:
+        return [
+            item
+            for some in _slices(list(ids), self._batch)
+            for item in collection.get(some, include=[])["ids"]
+        ]
+
+    def _sync_after(self, changes: int, filling: Collected | None) -> None:
+        for collection, _ in self._collections(filling):
+            collection.modify(configuration={"hnsw": {"sync_threshold": changes}})
         self.home.close()
         self._connect()
 
-    def _overwrite(self, ids: list[str]) -> None:
+    def _let_go(self, collection: Collection, dimension: int, ids: list[str]) -> None:
         noise = random.Random(0)  # another vector for each: equal ones by the thousand cost Chroma minutes
         for some in _slices(ids, self._batch):
             vectors: list[Sequence[float] | Sequence[int]] = [
-                [noise.gauss(0, 1) for _ in range(self.about.dimension)] for _ in some
+                [noise.gauss(0, 1) for _ in range(dimension)] for _ in some
             ]
-            self._collection.upsert(
+            collection.upsert(
                 some,
                 embeddings=vectors,
                 documents=["-" for _ in some],
                 metadatas=[{"scope": "-"} for _ in some],
             )
-
-    def _delete(self, ids: list[str]) -> None:
-        for some in _slices(ids, self._batch):
-            self._collection.delete(some)
-        self._entries = max(0, self._entries - len(ids))
+            collection.delete(some)
+        if collection is self._collection and ids != [_NOBODY]:
+            self._entries = max(0, self._entries - len(ids))
 
     # ------------------------------------------------------------ reading
 
@@ -318,7 +334,7 @@ class VectorIndex:
     def probe(self) -> None:
         """Raise what is wrong with the index or the embedding, if anything is."""
         self.count()
-        self._embedding.embed_query("Is anybody there?")
+        check_same(self.about, fingerprint(self._embedding.inner))
 
     def drop(self, collection: str) -> None:
         """Delete another collection, which this one has taken the place of."""
@@ -341,16 +357,22 @@ def open_index(database: Database, home: ChromaHome, embedding: Embeddings) -> V
     about = recorded(database)
     if about is None:
         about = record(database, collected(embedding, space))
+    check_same(about, space)
+    return VectorIndex(home, embedding, about)
+
+
+def check_same(about: Collected, space: str) -> None:
+    """EmbeddingMismatchError where ``space`` is not that of the index."""
     if not same_embedding(about.fingerprint, space):
         raise EmbeddingMismatchError(
             f"the index was built with the embedding {about.fingerprint}, and this memory was opened with "
             f"{space}, whose vectors cannot be compared with those. Open it with the embedding it was built "
             "with, or move it over: lc-memory reindex --embedding NAME"
         )
-    return VectorIndex(home, embedding, about)
 
 
 _USUAL_SYNC = 1000  # Chroma's own default
+_NOBODY = "-"
 
 
 def _metadata(item: Item) -> dict[str, Any]:

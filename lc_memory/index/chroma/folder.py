@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import sqlite3
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lc_memory.errors import FactIndexError
-from lc_memory.store import identity
+from lc_memory.store import identity, when_dropped
 
 from .base import BrokenIndexError, ChromaHome, ClosedIndexError, LostIndexError, settings
 from .lock import FolderLock
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
 
 _DATABASE = "chroma.sqlite3"
+_ASIDE = ".broken-"
 _ROOM = 64 * 2**20  # bytes that have to be free for an embedded Chroma to be written to
 
 
@@ -33,9 +35,10 @@ class FolderHome(ChromaHome):
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self.name = str(self.folder)
-        self._lock = FolderLock(self.folder)
-        self._client: ClientAPI | None = None
+        self._open = _Open(self.folder)
+        self._lock = self._open.lock
         self._opened: tuple[int, int] | None = None
+        when_dropped(self, self._open.close)
 
     def connect(self) -> ClientAPI:
         if FolderHome._used_by not in (None, os.getpid()):
@@ -55,9 +58,9 @@ class FolderHome(ChromaHome):
                 if _size(self.folder / _DATABASE) == 0:
                     raise LostIndexError(f"{self.name}: {_DATABASE} has lost its content")
                 FolderHome._used_by = os.getpid()
-                self._client = chromadb.PersistentClient(str(self.folder), settings=settings())
+                self._open.client = client = chromadb.PersistentClient(str(self.folder), settings=settings())
                 self._opened = identity(self.folder / _DATABASE)
-                return self._client
+                return client
             except BaseException:
                 self.close()
                 raise
@@ -99,7 +102,7 @@ class FolderHome(ChromaHome):
         try:
             if not self.folder.exists():
                 return None
-            aside = self.folder.with_name(f"{self.folder.name}.broken-{time.strftime('%Y%m%d-%H%M%S')}")
+            aside = self.folder.with_name(f"{self.folder.name}{_ASIDE}{time.strftime('%Y%m%d-%H%M%S')}")
             while aside.exists():
                 aside = aside.with_name(aside.name + "x")
             os.rename(self.folder, aside)
@@ -110,6 +113,8 @@ class FolderHome(ChromaHome):
     def purge(self) -> None:
         self._lock.acquire()
         try:
+            for aside in self.folder.parent.glob(f"{glob.escape(self.folder.name)}{_ASIDE}*"):
+                shutil.rmtree(aside)
             database = sqlite3.connect(self.folder / _DATABASE, timeout=30, isolation_level=None)
             try:
                 # Deleted texts stay in the full-text table's segments until these are written as one.
@@ -117,26 +122,43 @@ class FolderHome(ChromaHome):
                     "INSERT INTO embedding_fulltext_search (embedding_fulltext_search) VALUES ('optimize')"
                 )
                 database.execute("VACUUM")
+                used = {name for (name,) in database.execute("SELECT id FROM segments")}
             finally:
                 database.close()
             for header in self.folder.glob("*/header.bin"):
-                _blank_unused(header)
+                if header.parent.name in used:
+                    _blank_unused(header)
+                else:  # of a collection that was deleted: Chroma leaves its vectors there
+                    shutil.rmtree(header.parent)
         except (sqlite3.Error, OSError) as error:
             raise FactIndexError(f"{self.name} could not be purged: {error}. Run: chroma vacuum") from error
         finally:
             self._lock.release()
 
     def close(self) -> None:
-        client, self._client, self._opened = self._client, None, None
+        self._opened = None
+        self._open.close()
+
+
+class _Open:
+    """What is open of a folder: the client, and the lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.lock = FolderLock(folder)
+        self.client: ClientAPI | None = None
+
+    def close(self) -> None:
+        client, self.client = self.client, None
         if FolderHome._used_by == os.getpid():
             with contextlib.suppress(Exception):
                 if client is not None:
                     client.close()  # type: ignore[attr-defined]
-                else:  # an opening that failed leaves half a system behind, which the next would be given
+                elif self.lock.held:  # an opening that failed leaves half a system, which the next would get
                     from chromadb.api.shared_system_client import SharedSystemClient
 
-                    SharedSystemClient._identifier_to_system.pop(str(self.folder), None)
-        self._lock.release()
+                    SharedSystemClient._identifier_to_system.pop(str(self._folder), None)
+        self.lock.release()
 
 
 def _blank_unused(header: Path) -> None:

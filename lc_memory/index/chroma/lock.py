@@ -47,6 +47,10 @@ class FolderLock:
             held.users += 1
             self._mine = held
 
+    @property
+    def held(self) -> bool:
+        return self._mine is not None
+
     def release(self) -> None:
         with _guard:
             mine, self._mine = self._mine, None

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from lc_memory.errors import FactIndexError, MemoryInputError, MissingKeyError
+from lc_memory.store import when_dropped
 
 from .base import ChromaHome, ClosedIndexError, settings
 from .folder import FolderHome
@@ -76,15 +78,34 @@ class ClientHome(ChromaHome):
 
 
 class MemoryHome(ChromaHome):
-    """Ends with the process."""
+    """Ends with the memory that it is of. Chroma has one for the whole process, so what this memory put
+    there is taken out again then."""
 
     name = "the Chroma in memory"
+
+    def __init__(self) -> None:
+        self._collections: set[str] = set()
+        self._client: list[Any] = []
+        when_dropped(self, functools.partial(_clear, self._client, self._collections))
 
     def connect(self) -> ClientAPI:
         import chromadb
 
         with self.errors():
-            return chromadb.EphemeralClient(settings())
+            if not self._client:
+                self._client.append(chromadb.EphemeralClient(settings()))
+            return self._client[0]  # type: ignore[no-any-return]
+
+    def holds(self, collection: str) -> None:
+        self._collections.add(collection)
+
+
+def _clear(clients: list[Any], collections: set[str]) -> None:
+    for client in clients:
+        for collection in collections:
+            with contextlib.suppress(Exception):
+                client.delete_collection(collection)
+        client.close()
 
 
 class ServerHome(ChromaHome):
@@ -100,17 +121,19 @@ class ServerHome(ChromaHome):
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
-        self._client: Any = None
+        self._clients: list[Any] = []
+        when_dropped(self, functools.partial(_close, self._clients))
 
     def connect(self) -> ClientAPI:
         import chromadb
 
         with self.errors():
-            self._client = chromadb.HttpClient(
+            client = chromadb.HttpClient(
                 self._host, self._port, ssl=self._ssl, headers=dict(self._headers), settings=settings()
             )
-            _limit_waiting(self._client)
-            return self._client  # type: ignore[no-any-return]
+            self._clients.append(client)
+            _limit_waiting(client)
+            return client
 
     def explain(self, error: Exception) -> FactIndexError:
         # A connection that was kept open to a server which ended meanwhile says so at the next call only.
@@ -121,10 +144,7 @@ class ServerHome(ChromaHome):
         )
 
     def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(Exception):
-                client.close()
+        _close(self._clients)
 
 
 class CloudHome(ChromaHome):
@@ -136,6 +156,8 @@ class CloudHome(ChromaHome):
         if not self._tenant or not self._database:
             raise MemoryInputError("Chroma Cloud is named by cloud://TENANT/DATABASE")
         self.name = f"Chroma Cloud, {self._tenant}/{self._database}"
+        self._clients: list[Any] = []
+        when_dropped(self, functools.partial(_close, self._clients))
 
     def connect(self) -> ClientAPI:
         key = os.environ.get("CHROMA_API_KEY")
@@ -145,16 +167,37 @@ class CloudHome(ChromaHome):
 
         with self.errors():
             client = chromadb.CloudClient(self._tenant, self._database, key, settings=settings())
+            self._clients.append(client)
             _limit_waiting(client)
             return client
+
+    def close(self) -> None:
+        _close(self._clients)
 
 
 def _limit_waiting(client: Any) -> None:
     import httpx
 
-    session = getattr(getattr(client, "_server", None), "_session", None)
-    if isinstance(session, httpx.Client):
+    for session in _sessions(client):
         session.timeout = httpx.Timeout(_ANSWER, connect=_CONNECT)
+
+
+def _close(clients: list[Any]) -> None:
+    while clients:
+        client = clients.pop()
+        with contextlib.suppress(Exception):
+            client.close()
+        for session in _sessions(client):  # chromadb leaves their connections open
+            session.close()
+
+
+def _sessions(client: Any) -> list[Any]:
+    """What a client of chromadb asks its server with: itself, and for the names of databases."""
+    import httpx
+
+    asking = (client, getattr(client, "_admin_client", None))
+    found = [getattr(getattr(one, "_server", None), "_session", None) for one in asking]
+    return [session for session in found if isinstance(session, httpx.Client)]
 
 
 __all__ = ["chroma_home"]
