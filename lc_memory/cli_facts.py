@@ -151,9 +151,9 @@ def import_(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and name them.")] = False,
 ) -> None:
     """Bring an export back; or a list of notes; or conversations held elsewhere (JSON or JSON Lines of
-    OpenAI, LangChain, ShareGPT and others: one conversation or one message a line); or the facts of a dict-based
-    memory (mem_store), with ids, private flags and times; its folder stays as it is. What is there already
-    stays, too."""
+    OpenAI, LangChain, ShareGPT and others: one conversation or one message a line); or the facts of a
+    dict-based memory (mem_store), with ids, private flags and times; its folder stays as it is. What is there
+    already stays, too."""
     if (file is None) == (chroma is None):
         raise MemoryInputError("import takes a FILE, or --chroma FOLDER for the facts of a dict-based memory")
     if file is None:

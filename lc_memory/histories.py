@@ -10,8 +10,8 @@ holds one: OpenAI's messages (chat completions, with tool calls; a fine-tuning l
 answer), items of the Responses API, LangChain's message objects, what ``messages_to_dict`` and ``dumpd``
 make of them, (role, text) pairs, Anthropic's and Bedrock's messages, Gemini's ``contents``, ShareGPT's
 ``from`` and ``value``, the Vercel AI SDK's ``parts``, ``{"role", "text"}``, rows of ``message_store``, and
-any of them as a string of JSON. A message in no known form is a MemoryInputError that says which and why; none is
-ever read as a blank one.
+any of them as a string of JSON. A message in no known form is a MemoryInputError that says which and why;
+none is ever read as a blank one.
 """
 
 from __future__ import annotations
