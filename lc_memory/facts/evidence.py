@@ -126,7 +126,7 @@ def _squeezed(text: str) -> tuple[str, list[int]]:
     out: list[str] = []
     at: list[int] = []
     for i, c in enumerate(text):
-        for plain in unicodedata.normalize("NFKC", c).casefold():
+        for plain in unicodedata.normalize("NFKC", c).casefold()[:4]:  # some ligatures are a whole sentence
             if plain.isalnum():
                 out.append(plain)
                 at.append(i)
