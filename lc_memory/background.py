@@ -74,7 +74,7 @@ class Background:
         self.wait()
 
     def trouble(self, key: object, what: str | None, again: Callable[[], None] | None = None) -> None:
-        """Note what of this key could not be done, until it is (None). ``again`` does it: see :meth:`retry`."""
+        """Note what of this key could not be done, until it is (None). ``again``: see :meth:`retry`."""
         with self._guard:
             self._troubles.pop(key, None)
             if what is not None:

@@ -8,7 +8,6 @@ finished one, and can still raise when the save fails.
 from __future__ import annotations
 
 import logging
-import uuid
 import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, closing
@@ -64,7 +63,6 @@ class _Turn:
         self.key = key
         self.conversation = conversation
         self.human = human
-        self.id = uuid.uuid4().hex  # a save that is tried again is the same turn
         self.place = Place()
         self.recorder = TurnRecorder((memory, key))
 
@@ -280,7 +278,7 @@ class WithMemory(Runnable[Any, Any]):
 
     def _save(self, turn: _Turn, output: Any) -> None:
         try:
-            turn.conversation.save(turn_messages(turn.human, output, turn.recorder), turn.id)
+            turn.conversation.save(turn_messages(turn.human, output, turn.recorder))
         except Exception as error:
             message = f"the answer was given, but the turn of {turn.key} was not saved: {error}"
             if self.on_save_error == "raise":
