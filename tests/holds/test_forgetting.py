@@ -13,7 +13,7 @@ import pytest
 
 from lc_memory import Memory, cli
 from lc_memory.errors import MemoryInputError
-from lc_memory.facts.collected import LAST, NEXT, collected, record
+from lc_memory.facts.collected import collected, record
 from lc_memory.facts.tools import memory_tools
 from lc_memory.models.embeddings import fingerprint
 from tests.helpers.longterm import Bags, opened, say
@@ -257,7 +257,7 @@ def test_an_index_that_was_replaced_and_not_deleted_goes(tmp_path: Path) -> None
 def test_a_collection_that_was_noted_and_not_begun_is_no_obstacle(tmp_path: Path) -> None:
     _filled(tmp_path)
     with opened(tmp_path) as memory:
-        for name in (NEXT, LAST):
+        for name in ("index_next", "index_last"):
             record(memory._sql_store("")().database, collected(Bags(), fingerprint(Bags())), name)
         assert memory.forget(user_id="u1").wiped
     assert left(tmp_path) == []
