@@ -27,6 +27,8 @@ _LOOK = 1.0  # seconds after which one who waits looks whether he was passed ove
 
 
 class _InLine:
+    __slots__ = ("called", "place")
+
     def __init__(self, place: threading.Lock) -> None:
         self.place = place
         self.called: Future[None] | None = None
@@ -59,8 +61,11 @@ class SessionQueue:
             with place, self.hold(key, place):
                 yield
             return
-        me = self._get_in_line(key, place)
+        me = _InLine(place)
         try:
+            if self._first_in_line(key, me):
+                yield
+                return
             until = time.monotonic() + self.wait
             while (called := self._called(key, me)) is not None:
                 left = until - time.monotonic()
@@ -80,8 +85,11 @@ class SessionQueue:
                 async with self.ahold(key, place):
                     yield
             return
-        me = self._get_in_line(key, place)
+        me = _InLine(place)
         try:
+            if self._first_in_line(key, me):
+                yield
+                return
             until = time.monotonic() + self.wait
             while (called := self._called(key, me)) is not None:
                 left = until - time.monotonic()
@@ -93,11 +101,15 @@ class SessionQueue:
         finally:
             self._leave(key, me)
 
-    def _get_in_line(self, key: Hashable, place: threading.Lock) -> _InLine:
-        me = _InLine(place)
+    def _first_in_line(self, key: Hashable, me: _InLine) -> bool:
+        """Get in line; whether nobody is before me."""
         with self._guard:
-            self._lines.setdefault(key, deque()).append(me)
-        return me
+            line = self._lines.get(key)
+            if line is None:
+                self._lines[key] = deque((me,))
+                return True
+            line.append(me)
+            return self._first(key) is me
 
     def _called(self, key: Hashable, me: _InLine) -> Future[None] | None:
         """None where it is this one's turn; else what is done when it is."""
@@ -123,6 +135,9 @@ class SessionQueue:
         with self._guard:
             line = self._lines.get(key)
             if line is None or me not in line:
+                return
+            if len(line) == 1:
+                del self._lines[key]
                 return
             line.remove(me)
             first = self._first(key)

@@ -104,7 +104,7 @@ class _Found:
         elif isinstance(step, RunnablePassthrough) and step.func is None and step.afunc is None:
             pass
         elif isinstance(step, BaseRetriever):
-            self.loads |= getattr(step, "memory", None) is self._memory
+            self.opaque |= getattr(step, "memory", None) is self._memory  # it remembers in its own way
         elif isinstance(step, _SEEN_THROUGH):
             pass
         elif isinstance(step, RunnableWithMessageHistory):

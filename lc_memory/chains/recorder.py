@@ -86,7 +86,7 @@ class _Turn:
         self.conversation = conversation
         self.human = human
         self.recorder = recorder
-        self.id = id  # a save that is tried again is the same turn
+        self.id = id  # of a resumed turn: the same in every process
         self.place = Place()
         callbacks = _callbacks(config).copy()
         callbacks.add_handler(recorder, inherit=True)

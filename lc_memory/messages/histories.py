@@ -316,7 +316,7 @@ class _Reader:
     # ------------------------------------------------------------ the forms
 
     def langchain(self, one: Message, where: str) -> None:
-        kind, data = one.get("type"), one.get("data")
+        kind, data = str(one.get("type")), one.get("data")
         if "lc" in one:
             kind, data = str((one.get("id") or [""])[-1]), one.get("kwargs")
             kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
@@ -380,7 +380,9 @@ class _Reader:
                 self._add({**message, "tool_calls": list(calls)} if calls else message, where)
             for result in results:
                 self._add(result, where)
-            said.clear(), calls.clear(), results.clear()
+            said.clear()
+            calls.clear()
+            results.clear()
 
         for i, part in enumerate(listed):
             at = f"{where}['parts'][{i}]"
@@ -590,7 +592,7 @@ def _is_client_call(part: Any) -> bool:
 def _block_call(part: Mapping[str, Any]) -> Message:
     body = part.get("toolUse", part) if "type" not in part else part
     name = body.get("name", body.get("toolName"))
-    given = next((body[k] for k in ("input", "args", "arguments") if body.get(k) is not None), {})
+    given: Any = next((body[k] for k in ("input", "args", "arguments") if body.get(k) is not None), {})
     call_id = next(
         (body[k] for k in ("call_id", "id", "toolUseId", "toolCallId") if isinstance(body.get(k), str)), None
     )
@@ -683,7 +685,7 @@ def _ui_part(part: Mapping[str, Any], where: str) -> _Got:
     if kind == "tool-invocation" or kind == "dynamic-tool" or kind.startswith("tool-"):
         body = part.get("toolInvocation", part)
         name = body.get("toolName") or kind.removeprefix("tool-")
-        given = next((body[k] for k in ("input", "args") if body.get(k) is not None), {})
+        given: Any = next((body[k] for k in ("input", "args") if body.get(k) is not None), {})
         output = next((body[k] for k in ("output", "result", "errorText") if body.get(k) is not None), None)
         call = {"id": body.get("toolCallId"), "function": {"name": name, "arguments": _json(given)}}
         result = {"content": output if isinstance(output, str) else _json(output)}

@@ -24,8 +24,8 @@ from .profiles import Profile
 
 FILLER = "…"
 _HEADINGS = frozenset({*CORE.values(), *SUMMARY.values(), *RECALLED.values()})
-_REMEMBERED = re.compile(r"<\s*/?\s*remembered\b", re.IGNORECASE)
-_SYSTEM = re.compile(r"<(?=\s*/?\s*system\b)", re.IGNORECASE)
+_REMEMBERED = re.compile(r"<\s*(?:/\s*)?remembered\b", re.IGNORECASE)
+_SYSTEM = re.compile(r"<(?=\s*(?:/\s*)?system\b)", re.IGNORECASE)
 
 _NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
 

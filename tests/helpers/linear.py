@@ -246,7 +246,7 @@ class _Proof:
             self.against.append("many places may read the same unbounded run")
         if not parted:  # it is given back character by character, which must happen once only
             self.open_ends += 1
-            if not alone or at.deep or self.open_ends > 1:
+            if not alone or at.deep or self.open_ends > 1 or _unbounded(after):
                 self.against.append("an unbounded repeat may end in several places")
         return 1 if sure else last, length
 
@@ -263,6 +263,13 @@ class _Proof:
                 if one is not None and not run & (~one if op is sc.ASSERT_NOT else one):
                     return True
         return False
+
+
+def _unbounded(tree: Sequence[Any]) -> bool:
+    return any(
+        (op in _REPEATS and value[1] == sc.MAXREPEAT) or any(_unbounded(list(p)) for p in children(op, value))
+        for op, value in tree
+    )
 
 
 def _looks(tree: Sequence[Any]) -> bool:

@@ -15,7 +15,7 @@ from lc_memory import Memory
 from lc_memory.agent.memory_tools import memory_tools
 from lc_memory.cli import chat as cli
 from lc_memory.errors import MemoryInputError
-from lc_memory.index.collected import LAST, NEXT, collected, record
+from lc_memory.index.collected import collected, record
 from lc_memory.models.embedding import fingerprint
 from tests.helpers.longterm import Bags, opened, say
 
@@ -133,7 +133,7 @@ DOORS: dict[str, tuple[Do, Do]] = {
     "forget of what was written over": (_written_over, lambda m: m.forget(user_id="u1")),
     "forget of what has expired": (_expired, lambda m: m.forget(user_id="u1")),
 }  # fmt: skip
-GUARDS = {name for name in DOORS if name.startswith("forget of a ")} | {"session.clear"}
+GUARDS = {name for name in DOORS if name.startswith("forget of ")} | {"session.clear"}
 
 
 def _erases(folder: Path, put: Do, erase: Do) -> None:
@@ -191,7 +191,7 @@ def test_a_broken_index_that_was_set_aside_goes_with_the_first_erasure(tmp_path:
     assert not list(tmp_path.glob("chroma.broken-*"))
 
 
-def test_an_index_that_is_found_broken_by_the_erasure_goes_too(tmp_path: Path) -> None:
+def test_guard_an_index_that_is_found_broken_by_the_erasure_goes_too(tmp_path: Path) -> None:
     vectors = _filled(tmp_path)
     with (tmp_path / "chroma" / "chroma.sqlite3").open("r+b") as file:
         file.truncate(0)
@@ -255,10 +255,10 @@ def test_an_index_that_was_replaced_and_not_deleted_goes(tmp_path: Path) -> None
     assert left(tmp_path, vectors) == []
 
 
-def test_a_collection_that_was_noted_and_not_begun_is_no_obstacle(tmp_path: Path) -> None:
+def test_guard_a_collection_that_was_noted_and_not_begun_is_no_obstacle(tmp_path: Path) -> None:
     _filled(tmp_path)
     with opened(tmp_path) as memory:
-        for name in (NEXT, LAST):
+        for name in ("index_next", "index_last"):
             record(memory._sql_store("")().database, collected(Bags(), fingerprint(Bags())), name)
         assert memory.forget(user_id="u1").wiped
     assert left(tmp_path) == []

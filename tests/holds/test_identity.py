@@ -283,7 +283,7 @@ def test_a_misspelt_key_is_refused_with_the_right_one(memory: Memory, key: str) 
         ({"thread_id": "t1", "user": {"id": "alice"}}, "user_id"),
         ({"thread_id": "t1", "sessionId": "s1"}, "session_id"),
         ({"user_id": "u1", "session": "s1"}, "session_id"),
-        ({"user_id": "u1", "conversation_id": uuid.uuid4()}, "session_id"),
+        ({"user_id": "u1", "conversation_id": uuid.UUID(int=7)}, "session_id"),
         ({"user_id": "u1", "userId": "u2"}, "user_id"),
         ({"user_name": "小明"}, "user_id"),
         ({"customer_id": 9}, "user_id"),
@@ -408,7 +408,7 @@ def test_guard_nor_is_anything_else_that_has_no_text_of_its_own(memory: Memory, 
     test_what_is_no_id_is_refused(memory, "user_id", wrong)
 
 
-ID = uuid.uuid4()
+ID = uuid.UUID(int=7)
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_the_router_s_words_are_linear() -> None:
     "bad",
     [
         r"(a+)+b", r"(a|a)*b", r"(?:a|ab)*c", r"a*a*b", r"\s+x", r"x.*y", r"(?:a?){20}b", r"(a)\1+b",
-        r"(?:no|n|o){0,40}x", r"[a-z]+@", r"(?=a+b)a", r"(?:\w+ )+x",
+        r"(?:no|n|o){0,40}x", r"[a-z]+@", r"(?=a+b)a", r"<\s*/?\s*x", r"(?:\w+ )+x",
     ],
 )  # fmt: skip
 def test_the_proof_refuses_what_is_not_linear(bad: str) -> None:
@@ -184,7 +184,7 @@ def test_the_proof_refuses_what_is_not_linear(bad: str) -> None:
 
 # ---------------------------------------------------------------- functions
 
-LONG = 50_000
+LONG = 20_000
 PUMPS = [
     ("身份证", "是15位的", "吧"), ("passport", " no", ""), ("", "passport no ", "x"), ("<", " ", ""),
     ("", "< ", ""), ("<remembered>", "< ", ""), ("", "好" * 50, "<remembered>"), ("记住：我喜欢", "了", "x"),
@@ -266,7 +266,7 @@ def test_numbers_are_looked_up_a_bounded_number_of_times(unit: str, monkeypatch:
 
     monkeypatch.setattr(phonenumbers, "parse", counted)
     private_in(unit * (40_000 // len(unit)))
-    assert calls <= 500
+    assert calls <= 200
 
 
 # ---------------------------------------------------------------- behind the cap

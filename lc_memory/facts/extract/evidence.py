@@ -54,7 +54,7 @@ def grounded(content: str, quote: str, said: Sequence[str], *, about_user: bool)
     ``about_user``: its kind is about the user, so that what is said of others is none of it.
     Raises NotBorne.
     """
-    content = " ".join(content.split())
+    content = " ".join(content.split())[: 2 * LONGEST]  # too long for a fact, however it goes on
     for words in (quote, content):
         for i in range(len(said) - 1, -1, -1):
             place = _find(words, said[i])
@@ -127,7 +127,7 @@ def _squeezed(text: str) -> tuple[str, list[int]]:
     out: list[str] = []
     at: list[int] = []
     for i, c in enumerate(text):
-        for plain in unicodedata.normalize("NFKC", c).casefold():
+        for plain in unicodedata.normalize("NFKC", c).casefold()[:4]:  # some ligatures are a whole sentence
             if plain.isalnum():
                 out.append(plain)
                 at.append(i)
@@ -271,11 +271,13 @@ def _says_no_more(content: str, clause: str) -> bool:
         return False
     rest = _tokens(clause)
     noted = _tokens(content)
+    at = 0
     for token in noted:
-        if token in rest:
-            rest = rest[rest.index(token) + 1 :]
-        elif token not in _FREE:
-            return False
+        try:
+            at = rest.index(token, at) + 1
+        except ValueError:
+            if token not in _FREE:
+                return False
     for part in _BREAK.split(_WHEN_SAID.sub("", clause)):
         telling = [token for token in _tokens(part) if token not in _MAY_BE_LEFT_OUT]
         if 0 < sum(token in noted for token in telling) < len(telling):

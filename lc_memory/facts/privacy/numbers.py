@@ -17,7 +17,7 @@ _DIGITS = re.compile(r"\d+")
 _GROUPING = re.compile(r"[\s\-‐-―_.·•/()]{0,3}")
 _SHORTEST, _LONGEST = 7, 19  # digits of a phone number and of a card
 _PARTS = 6
-_LOOKED_UP = 500
+_LOOKED_UP = 200
 """So many numbers of a text are looked up in the numbering plans, at 30 us each. In a text with more, what is
 written like a phone number is taken for one."""
 
