@@ -39,7 +39,9 @@ else:
         {
             "histories": "turns read is_message is_conversation",
             "cached": "Converter",
-            "convert": "is_deep Message NOTE _to_lc from_lc messages_from_lc messages_to_lc one_to_lc text_of",
+            "convert": (
+                "Message NOTE _to_lc from_lc is_deep messages_from_lc messages_to_lc one_to_lc text_of"
+            ),
             "in_prompt": "in_prompt without_middle",
             "spoken": "in_words answer_of arguments_of spoken without_thoughts",
             "tokens": "count_message_tokens count_tokens",
