@@ -25,6 +25,7 @@ PRIVATE = {
     # LangChain's name for it in every tutorial: public, whatever it looks like.
     ("agent.calls", "messages", "_to_lc"),
     ("agent.runnable", "messages", "_to_lc"),
+    ("chains.turn", "messages", "_to_lc"),
     ("models.chat", "messages", "_to_lc"),
     ("prompt.context", "messages", "_to_lc"),
     ("sessions.session", "messages", "_to_lc"),

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from .recorder import OnSaveError as OnSaveError
     from .recorder import with_memory as with_memory
     from .turn import TurnRecorder as TurnRecorder
-    from .turn import asked as asked
-    from .turn import human_message as human_message
     from .turn import merged as merged
-    from .turn import unknown as unknown
 else:
     __getattr__, __dir__, __all__ = lazy(
         __name__,
@@ -35,6 +32,6 @@ else:
             "load_mem": "ChainMemory LoadMem",
             "queue": "Place SessionQueue",
             "recorder": "OnSaveError with_memory",
-            "turn": "unknown asked TurnRecorder human_message merged",
+            "turn": "TurnRecorder merged",
         },
     )

@@ -12,14 +12,13 @@ from langchain_core.runnables import ConfigurableFieldSpec, Runnable, RunnableCo
 from langchain_core.runnables.config import run_in_executor
 
 from lc_memory.errors import MemoryInputError
-from lc_memory.messages import Message
+from lc_memory.messages import Asked, Message, asked
 from lc_memory.prompt import Explanation
 from lc_memory.sessions import NOTHING, SPECS, Conversation, Sessions, session_key
 from lc_memory.store import SessionKey
 
 from .graphs import is_command
 from .queue import SessionQueue
-from .turn import Asked, asked
 
 
 class ChainMemory:

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from .histories import is_message as is_message
     from .histories import read as read
     from .histories import turns as turns
-    from .in_prompt import in_prompt as in_prompt
-    from .in_prompt import without_middle as without_middle
+    from .question import Asked as Asked
+    from .question import asked as asked
+    from .question import human_message as human_message
+    from .question import unknown as unknown
+    from .shown import in_prompt as in_prompt
+    from .shown import without_middle as without_middle
     from .spoken import answer_of as answer_of
     from .spoken import arguments_of as arguments_of
     from .spoken import in_words as in_words
@@ -42,7 +46,8 @@ else:
             "convert": (
                 "Message NOTE _to_lc from_lc is_deep messages_from_lc messages_to_lc one_to_lc text_of"
             ),
-            "in_prompt": "in_prompt without_middle",
+            "question": "Asked asked human_message unknown",
+            "shown": "in_prompt without_middle",
             "spoken": "in_words answer_of arguments_of spoken without_thoughts",
             "tokens": "count_message_tokens count_tokens",
             "tool_groups": "without_calls groups valid_groups",

@@ -33,9 +33,9 @@ from typing_extensions import Self
 from lc_memory.errors import LCMemoryError
 from lc_memory.messages import NOTE, Message, _to_lc, from_lc
 
+from .addresses import without_login
 from .loops import PerLoop, per_loop
 from .profiles import PROFILES, Profile
-from .providers import without_login
 from .request import schema_in_words, shape_request
 
 REASONING = "reasoning_content"

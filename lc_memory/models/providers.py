@@ -36,6 +36,7 @@ from urllib.parse import urlsplit
 
 from lc_memory.errors import MemoryInputError, MissingKeyError
 
+from .addresses import without_login
 from .profiles import Profile, profile_for, profile_named
 
 if TYPE_CHECKING:
@@ -267,13 +268,6 @@ def address(value: str, what: str) -> str:
             f"{what}={shown!r}: leave /chat/completions out; what comes before it is the address"
         )
     return value
-
-
-def without_login(url: str) -> str:
-    """A URL for people: without a user and password in it, or what its query holds."""
-    scheme, mark, rest = url.rpartition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
 
 
 def _key(provider: Provider, base_url: str | None, settings: Settings) -> str:

@@ -9,8 +9,9 @@ from langchain_core.embeddings import Embeddings
 
 from lc_memory.errors import MissingKeyError
 
+from .addresses import without_login
 from .embedding import clean, unavailable
-from .providers import address, without_login
+from .providers import address
 
 if TYPE_CHECKING:
     from langchain_openai import OpenAIEmbeddings

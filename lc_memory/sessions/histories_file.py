@@ -16,8 +16,10 @@ from typing import Any
 from lc_memory.errors import MemoryInputError
 from lc_memory.facts.privacy import PrivacyMode
 from lc_memory.messages import Message, is_conversation, is_message, read, turns
-from lc_memory.sessions import Imported, add_turns
 from lc_memory.store import SessionKey, Store, digest
+
+from .portable import Imported
+from .stored import add_turns
 
 _OURS = frozenset({"header", "session", "turn", "fact"})
 _LONGEST = 64 << 20

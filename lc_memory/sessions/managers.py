@@ -11,7 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.messages import BaseMessage
 
-from lc_memory.chains import unknown
 from lc_memory.errors import LCMemoryError, MemoryInputError, StoreError
 from lc_memory.messages import (
     Converter,
@@ -23,6 +22,7 @@ from lc_memory.messages import (
     one_to_lc,
     spoken,
     text_of,
+    unknown,
     valid_groups,
 )
 from lc_memory.prompt import Explanation, Kind, Part

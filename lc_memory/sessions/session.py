@@ -8,9 +8,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from lc_memory.chains import asked
 from lc_memory.errors import MemoryInputError
-from lc_memory.messages import messages_to_lc, read, turns
+from lc_memory.messages import asked, messages_to_lc, read, turns
 from lc_memory.store import Forgotten, SessionKey
 
 from .stored import StoredSession

@@ -20,10 +20,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_core.messages import BaseMessage
 
-from lc_memory.chains import unknown
 from lc_memory.facts import kept_as, said_to_remember
 from lc_memory.facts.privacy import PrivacyMode, passed, warn_of_private
-from lc_memory.messages import Converter, Message, answer_of, in_prompt, messages_to_lc, spoken, text_of
+from lc_memory.messages import (
+    Converter,
+    Message,
+    answer_of,
+    in_prompt,
+    messages_to_lc,
+    spoken,
+    text_of,
+    unknown,
+)
 from lc_memory.messages import turns as turns_of
 from lc_memory.prompt import Explanation, Material, Plan, Remembered, Unit, assemble
 from lc_memory.store import Background, Fact, SessionKey, Snapshot, Store, Turn, apart, undisturbed

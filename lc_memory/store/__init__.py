@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from .contract import Store as Store
     from .contract import open_store as open_store
     from .database import Database as Database
+    from .database import identity as identity
     from .fact import Fact as Fact
     from .fact import FactCounts as FactCounts
-    from .files import identity as identity
     from .items import fact_item as fact_item
     from .items import turn_item as turn_item
     from .ledger import Ledger as Ledger
@@ -49,9 +49,8 @@ else:
             "background": "Background",
             "backlog": "StoredTurn",
             "contract": "Store open_store",
-            "database": "Database",
+            "database": "identity Database",
             "fact": "Fact FactCounts",
-            "files": "identity",
             "items": "fact_item items turn_item",
             "ledger": "Ledger",
             "lexical.index": "DatabaseLexicalIndex",

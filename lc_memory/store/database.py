@@ -29,7 +29,6 @@ from sqlalchemy.pool import QueuePool
 from lc_memory.errors import MemoryInputError, MissingExtraError, StoreError
 
 from . import failures, schema
-from .files import identity
 from .forks import ForkGate
 from .rows import DATABASE_FILE
 from .undisturbed import staying_here, undisturbed
@@ -343,3 +342,12 @@ def _refuse_empty(path: Path) -> None:
             f"{path} has lost its content (0 bytes). Restore it from a backup, or delete it to begin with an "
             "empty store"
         )
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
