@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from .text import dump_json as dump_json
     from .text import from_moment as from_moment
     from .text import moment as moment
-    from .undisturbed import apart as apart
-    from .undisturbed import finished as finished
-    from .undisturbed import undisturbed as undisturbed
-    from .undisturbed import when_dropped as when_dropped
+    from .uninterrupted import apart as apart
+    from .uninterrupted import finished as finished
+    from .uninterrupted import undisturbed as undisturbed
+    from .uninterrupted import when_dropped as when_dropped
 else:
     __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "undisturbed": "when_dropped undisturbed finished apart",
+            "uninterrupted": "when_dropped undisturbed finished apart",
             "background": "Background",
             "backlog": "StoredTurn",
             "contract": "Store open_store",

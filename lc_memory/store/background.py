@@ -11,7 +11,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 
-from .undisturbed import stay_here
+from .uninterrupted import stay_here
 
 log = logging.getLogger("lc_memory")
 

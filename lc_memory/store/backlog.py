@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, text
 from .database import Database
 from .rows import SessionKey, Turn
 from .text import digest, from_column, from_moment, load_messages
-from .undisturbed import undisturbed_calls
+from .uninterrupted import undisturbed_calls
 
 Job = Literal["index", "notes"]
 

@@ -31,7 +31,7 @@ from lc_memory.errors import MemoryInputError, MissingExtraError, StoreError
 from . import failures, schema
 from .forks import ForkGate
 from .rows import DATABASE_FILE
-from .undisturbed import staying_here, undisturbed
+from .uninterrupted import staying_here, undisturbed
 
 _MIGRATION_LOCK = 0x6C636D656D  # any constant that other programs on a shared server will hardly use
 

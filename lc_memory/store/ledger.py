@@ -24,7 +24,7 @@ from .fact import Fact, FactCounts
 from .items import erased_facts
 from .rows import SessionKey
 from .text import check_text, digest, dump_json, from_column, from_moment, load_json, moment, to_column
-from .undisturbed import undisturbed_calls
+from .uninterrupted import undisturbed_calls
 
 _FIELDS = (
     "id, owner, fact_id, text, kind, subject, private, core, source, noted_at, expires_at,"

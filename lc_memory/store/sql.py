@@ -35,7 +35,7 @@ from .text import (
     moment,
     to_column,
 )
-from .undisturbed import undisturbed, undisturbed_calls
+from .uninterrupted import undisturbed, undisturbed_calls
 
 _log = logging.getLogger(__name__)
 
