@@ -113,10 +113,11 @@ def _is_one(value: Any) -> bool:
     """One message, and no list of them."""
     if isinstance(value, BaseMessage):
         return True
-    if isinstance(value, tuple):
-        return len(value) == 2 and isinstance(value[0], str)
     if isinstance(value, Mapping):
-        return any(k in value for k in ("role", "from", "lc")) or value.get("type") in _LC_TYPES | {"message"}
+        known = any(k in value for k in ("role", "from", "lc")) or value.get("type") in _LC_TYPES | {
+            "message"
+        }
+        return known or isinstance(value.get("content"), str)
     return hasattr(value, "model_dump") and hasattr(value, "role")
 
 
@@ -314,8 +315,12 @@ class _Reader:
 
     # ------------------------------------------------------------ the forms
 
+    def nobodys(self, one: Message, where: str) -> None:
+        """A content without a role is the user's, as for ``_to_lc``."""
+        self.said({**one, "role": "user"}, where)
+
     def langchain(self, one: Message, where: str) -> None:
-        kind, data = one.get("type"), one.get("data")
+        kind, data = str(one.get("type")), one.get("data")
         if "lc" in one:
             kind, data = str((one.get("id") or [""])[-1]), one.get("kwargs")
             kind = kind.removesuffix("Chunk").removesuffix("Message").lower()
@@ -379,7 +384,7 @@ class _Reader:
                 self._add({**message, "tool_calls": list(calls)} if calls else message, where)
             for result in results:
                 self._add(result, where)
-            said.clear(), calls.clear(), results.clear()
+            said[:], calls[:], results[:] = [], [], []
 
         for i, part in enumerate(listed):
             at = f"{where}['parts'][{i}]"
@@ -506,6 +511,7 @@ _FORMS: tuple[tuple[Callable[[Message], bool], Callable[[_Reader, Message, str],
     (_is_item, _Reader.item),
     (lambda m: isinstance(m.get("role"), str), _Reader.said),
     (lambda m: m.get("type") in _LC_TYPES and "content" in m, _Reader.langchain),
+    (lambda m: m.get("role") is None and "type" not in m and "content" in m, _Reader.nobodys),
 )
 
 
@@ -589,7 +595,7 @@ def _is_client_call(part: Any) -> bool:
 def _block_call(part: Mapping[str, Any]) -> Message:
     body = part.get("toolUse", part) if "type" not in part else part
     name = body.get("name", body.get("toolName"))
-    given = next((body[k] for k in ("input", "args", "arguments") if body.get(k) is not None), {})
+    given: Any = next((body[k] for k in ("input", "args", "arguments") if body.get(k) is not None), {})
     call_id = next(
         (body[k] for k in ("call_id", "id", "toolUseId", "toolCallId") if isinstance(body.get(k), str)), None
     )
@@ -682,7 +688,7 @@ def _ui_part(part: Mapping[str, Any], where: str) -> _Got:
     if kind == "tool-invocation" or kind == "dynamic-tool" or kind.startswith("tool-"):
         body = part.get("toolInvocation", part)
         name = body.get("toolName") or kind.removeprefix("tool-")
-        given = next((body[k] for k in ("input", "args") if body.get(k) is not None), {})
+        given: Any = next((body[k] for k in ("input", "args") if body.get(k) is not None), {})
         output = next((body[k] for k in ("output", "result", "errorText") if body.get(k) is not None), None)
         call = {"id": body.get("toolCallId"), "function": {"name": name, "arguments": _json(given)}}
         result = {"content": output if isinstance(output, str) else _json(output)}

@@ -267,8 +267,8 @@ class StoredSession:
             self._recall.saved(self.key)
         if self._notes is not None:
             self._notes.saved(self.key)
-        if self._settings.summarise is None:  # nobody has to be asked, and no prompt needs to wait
-            self._compact()
+        if self._settings.summarise is None and len(turns) > self._most:
+            self._compact()  # nobody has to be asked, and the next prompt need not wait for it
         else:
             self.compact()
 

@@ -18,8 +18,9 @@ from typing import Any
 from ..context import valid_groups
 from ..errors import MemoryInputError
 from ..messages import Message
+from ..spoken import in_words
 from ..wording import CORE, RECALLED, SUMMARY
-from .content import in_words, with_sendable_content
+from .content import with_sendable_content
 from .profiles import Profile
 
 FILLER = "…"
