@@ -141,8 +141,8 @@ class StoredSession:
         prompt = [*plan.messages, question]
         count = self._settings.count
         same = 0
-        for now, before in zip(prompt, self._last_prompt, strict=False):
-            if now != before:
+        for now, last in zip(prompt, self._last_prompt, strict=False):
+            if now != last:
                 break
             same += count(now)
         total = sum(map(count, prompt))
@@ -189,7 +189,8 @@ class StoredSession:
         known: list[Message] = [*state.kept]
         for turn in turns:
             known += [*turn.messages, {"role": "assistant", "content": answer_of(turn.messages)}]
-        systems, said = [], []
+        systems: list[Message] = []
+        said: list[Message] = []
         for message in unknown(before, known):
             (systems if message["role"] in ("system", "developer") else said).append(message)
         units = [tuple(in_prompt(turn)) for turn in turns_of(said)]
@@ -232,9 +233,10 @@ class StoredSession:
             return [self._units[turn.turn_id] for turn in turns]
 
     def _without_system(self, unit: Unit) -> Unit:
-        messages = unit.messages[len(_leading_system(unit.messages)) :]
-        if len(messages) == len(unit.messages):
+        leading = _leading_system(unit.messages) if unit.messages else ()
+        if not leading:
             return unit
+        messages = unit.messages[len(leading) :]
         return Unit(messages, sum(map(self._settings.count, messages)))
 
     # ------------------------------------------------------------ writing
@@ -377,6 +379,8 @@ def _waiting(state: Snapshot) -> int:
 
 
 def _leading_system(messages: Sequence[Message]) -> Sequence[Message]:
+    if messages[0].get("role") != "system":  # as nearly always
+        return ()
     return list(takewhile(lambda m: m.get("role") == "system", messages))
 
 
@@ -385,7 +389,8 @@ def _system_messages(kept: Sequence[Message], turns: Iterable[Sequence[Message]]
     They are the session's; one further down belongs to its place."""
     found = list(kept)
     for messages in turns:
-        found += [m for m in _leading_system(messages) if m not in found]
+        if messages and messages[0].get("role") == "system":
+            found += [m for m in _leading_system(messages) if m not in found]
     return found
 
 
