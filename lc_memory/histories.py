@@ -113,10 +113,11 @@ def _is_one(value: Any) -> bool:
     """One message, and no list of them."""
     if isinstance(value, BaseMessage):
         return True
-    if isinstance(value, tuple):
-        return len(value) == 2 and isinstance(value[0], str)
     if isinstance(value, Mapping):
-        return any(k in value for k in ("role", "from", "lc")) or value.get("type") in _LC_TYPES | {"message"}
+        known = any(k in value for k in ("role", "from", "lc")) or value.get("type") in _LC_TYPES | {
+            "message"
+        }
+        return known or isinstance(value.get("content"), str)
     return hasattr(value, "model_dump") and hasattr(value, "role")
 
 
@@ -314,6 +315,10 @@ class _Reader:
 
     # ------------------------------------------------------------ the forms
 
+    def nobodys(self, one: Message, where: str) -> None:
+        """A content without a role is the user's, as for ``_to_lc``."""
+        self.said({**one, "role": "user"}, where)
+
     def langchain(self, one: Message, where: str) -> None:
         kind, data = str(one.get("type")), one.get("data")
         if "lc" in one:
@@ -508,6 +513,7 @@ _FORMS: tuple[tuple[Callable[[Message], bool], Callable[[_Reader, Message, str],
     (_is_item, _Reader.item),
     (lambda m: isinstance(m.get("role"), str), _Reader.said),
     (lambda m: m.get("type") in _LC_TYPES and "content" in m, _Reader.langchain),
+    (lambda m: m.get("role") is None and "type" not in m and "content" in m, _Reader.nobodys),
 )
 
 
