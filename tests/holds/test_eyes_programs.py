@@ -14,9 +14,11 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import Runnable, RunnableParallel, RunnablePassthrough
+from langgraph.graph import START, StateGraph
 
 from lc_memory import Memory, MemoryInputError, with_memory
 from lc_memory.histories_file import import_conversations
+from lc_memory.integrations.langgraph import MemoryState, load_mem, save_mem
 from tests.helpers.ways import WAYS
 
 ONE: Any = {"configurable": {"user_id": "u1", "session_id": "s1"}}
@@ -165,3 +167,49 @@ def test_a_whole_export_is_imported_from_its_file(memory: Memory, tmp_path: Path
         words = [str(m.text) for m in memory.session(info.key.session_id, "u1").messages()]
         assert words[:2] == ["My cat is Tom", "Hello Tom"]
     assert memory.sessions("u1")
+
+
+# ---------------------------------------------------------------- a greeting is nothing to be found
+
+GREETINGS: dict[str, list[tuple[str, str]]] = {
+    "a greeting": [("user", "hi"), ("assistant", "hello")],
+    "thanks": [("user", "thanks!"), ("assistant", "ok")],
+    "in Chinese": [("user", "好的"), ("assistant", "嗯")],
+    "a welcome alone": [("assistant", "welcome")],
+    "among others": [("user", "I like green tea"), ("assistant", "So do I"), ("user", "ok"), ("assistant", "ok")],
+}
+
+
+@pytest.mark.parametrize("recall", [("facts", "turns"), ("turns",), ("facts",)], ids="-".join)
+@pytest.mark.parametrize("talk", GREETINGS)
+def test_a_memory_is_in_order_where_people_said_hello(tmp_path: Path, talk: str, recall: tuple[str, ...]) -> None:
+    with Memory.open(tmp_path, recall=recall) as memory:
+        memory.session("s1", "u1").add(GREETINGS[talk])
+        memory.remember("I am allergic to nuts", user_id="u1")
+        memory.flush()
+        assert (memory.health().drift, memory.health().notes) == (0, [])
+        memory.reindex()
+        assert memory.health().drift == 0
+
+
+def test_an_entry_that_is_lost_is_still_told_of(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        memory.session("s1", "u1").add([*GREETINGS["a greeting"], *GREETINGS["among others"]])
+        memory.flush()
+        memory._longterm._vectors.use(lambda index: index.remove(["t2"]))  # type: ignore[union-attr]
+        assert memory.health().drift == -1
+        memory.reindex()
+        assert memory.health().drift == 0
+
+
+# ---------------------------------------------------------------- a graph whose state has no messages
+
+
+@pytest.mark.parametrize("state", [{"question": "Tea?"}, {"messages": []}], ids=repr)
+def test_a_node_says_what_it_reads_where_that_is_missing(memory: Memory, state: Any) -> None:
+    for node in (load_mem(memory), save_mem(memory)):
+        graph = StateGraph(MemoryState)
+        graph.add_node("node", node)  # type: ignore[call-overload]
+        graph.add_edge(START, "node")
+        with pytest.raises(MemoryInputError, match="messages"):
+            graph.compile().invoke(state, ONE)
