@@ -44,13 +44,14 @@ def lazy(
 _STORE = ("lc_memory.store.sql", "lc_memory.store.lexical.index")
 _SQLITE = ("sqlalchemy.dialects.sqlite", "lc_memory.store.lexical.sqlite")
 _POSTGRES = ("sqlalchemy.dialects.postgresql.psycopg", "psycopg", "lc_memory.store.lexical.postgres")
-_TEXT = (
+_ANY = (
     "snowballstemmer",
     "stdnum.cn.ric",
     "stdnum.us.ssn",
     "stdnum.iban",
     "stdnum.luhn",
     "phonenumbers",
+    "langchain_core.runnables.fallbacks",  # the structured output of a chat model
 )
 _RECALL = (
     "httpx",  # first: chromadb imports it in the middle of its own import
@@ -73,7 +74,7 @@ def import_for(where: str, *, recall: bool) -> None:
     told where it is needed."""
     import_all(_STORE)
     import_all(_POSTGRES if where.startswith("postgres") else _SQLITE)
-    import_all(_TEXT)
+    import_all(_ANY)
     if recall:
         import_all(_RECALL)
 

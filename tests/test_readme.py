@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from tests.data import ROOT
+from tests.helpers import programs
+from tests.helpers.console import offline
 
 READMES = ["README.md", "README.zh-CN.md"]
 
@@ -19,20 +19,17 @@ def blocks(name: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", READMES)
-def test_the_code_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LC_MEMORY_PROVIDER", "offline")
-    monkeypatch.setenv("LC_MEMORY_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("LEGACY_MEMORY_HOME", str(tmp_path / "legacy"))
+def test_the_code_runs(name: str, tmp_path: Path) -> None:
     # The first block shows the five lines before prompt and model exist; the section below has them whole.
     shown, *run = blocks(name, "python")
     assert "memory.load_mem | prompt | model" in shown
     assert len(run) >= 5
-    script = ModuleType("readme")  # pydantic looks the annotations of a class up in its module
-    monkeypatch.setitem(sys.modules, "readme", script)
-    for number, block in enumerate(run, start=2):
-        exec(compile(block, f"{name}, block {number}", "exec"), vars(script))
-    vars(script)["memory"].close()
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join([*run, "memory.close()", "print('to the end')"]), "utf-8")
+    env = offline(tmp_path, LEGACY_MEMORY_HOME=str(tmp_path / "legacy"))
+    done = programs.run(script, env=env, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("to the end\n")
 
 
 def test_both_readmes_have_the_same_code_and_commands() -> None:

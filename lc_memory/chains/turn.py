@@ -5,8 +5,10 @@ which prompt and what they said, and what tools gave back. :func:`turn_messages`
 
 The answer is what the user was told: the chain's output where that is text or a message. A model's message
 whose text is that answer is kept with its metadata; words that the chain has cleaned are kept as they were
-told. Where the output is something else (parsed JSON, an object), the answer is the own message of the
-model that answered. What other models said on the way (a router, a judge) is not the conversation.
+told. Where the output is a dict with the answer beside other things (documents, a title), it is what stands
+under the name that such a dict gives it. Where the output is something else (parsed JSON, an object), the
+answer is the own message of the model that answered. What other models said on the way (a router, a judge)
+is not the conversation.
 """
 
 from __future__ import annotations
@@ -111,12 +113,28 @@ def turn_messages(human: Message, output: Any, recorder: TurnRecorder) -> list[M
         if kept and kept[-1]["role"] == "assistant":  # with its calls, which nobody has answered
             return [human, *valid_groups(kept[:-1]), kept[-1]]
         return [human, *valid_groups(kept)]
-    run = _answering(output, human, recorder.runs)
-    answer = _answer(output, run)
+    told = _told_in(output, human, recorder.runs)
+    run = _answering(told, human, recorder.runs)
+    answer = _answer(told, run)
     return [human, *_tool_traffic(run, human, recorder), answer]
 
 
 # ---------------------------------------------------------------- the answer
+
+_ANSWERS = ("answer", "output", "output_text", "response", "reply")
+"""What LangChain's own chains and agents, and those who write like them, call the answer in a dict."""
+
+
+def _told_in(output: Any, human: Message, runs: Sequence[ModelRun]) -> Any:
+    """The answer in an output that has other things beside it, else the output. One that a model said whole
+    is parsed JSON and no such dict, whatever its keys; and the question is never the answer to itself."""
+    if not isinstance(output, dict) or any(_says(run.message, output) for run in runs):
+        return output
+    found = [output[name] for name in _ANSWERS if isinstance(output.get(name), (str, BaseMessage))]
+    texts = [str(value.text) if isinstance(value, BaseMessage) else value for value in found]
+    question = text_of(human["content"])
+    said = [v for v, text in zip(found, texts, strict=True) if text.strip() and text != question]
+    return said[0] if said else output
 
 
 def _answer(output: Any, run: ModelRun | None) -> Message:

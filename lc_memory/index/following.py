@@ -11,6 +11,7 @@ it must come to an end.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from sqlalchemy import bindparam, text
@@ -48,6 +49,10 @@ class Follower:
         self._lexical = DatabaseLexicalIndex()
         self._attempts = Attempts(store.database)
         self._batches = Gate()  # inside: memories that were read, and are not yet written
+        # One batch of a kind at a time, from its reading on: who reads what another thread is about to index
+        # would do it once more, and take that attempt for one that failed.
+        self._one_of_facts = threading.Lock()
+        self._one_of_turns = threading.Lock()
 
     # ------------------------------------------------------------ new things
 
@@ -57,7 +62,7 @@ class Follower:
         left = -1
         after = 0
         while left:
-            with self._batches.inside():
+            with self._one_of_facts, self._batches.inside():
                 facts = ledger.unindexed(BATCH, after=after)
                 if not facts:
                     return
@@ -79,7 +84,7 @@ class Follower:
             backlog.advance("index", [turn])
 
         while not self._stopping():
-            with self._batches.inside():
+            with self._one_of_turns, self._batches.inside():
                 turns = backlog.pending("index", limit=_TURNS_AT_ONCE, upto=newest)
                 if not turns:
                     return

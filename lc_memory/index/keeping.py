@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
-from lc_memory.errors import FactIndexError
+from lc_memory.errors import FactIndexError, MemoryInputError
 from lc_memory.store import SessionKey, SqlStore, apart, items, undisturbed
 
 from .chroma.collection import VectorIndex
@@ -76,6 +76,8 @@ class Keeping:
             if self._vectors.outage is None:
                 with contextlib.suppress(FactIndexError):  # it is on the list, and told
                     self._indexer().listed()
+        except MemoryInputError:
+            raise  # a wrong setting, which will be as wrong later
         except Exception as error:
             log.warning("facts are indexed later: %s: %s", type(error).__name__, error)
             self._schedule()

@@ -16,7 +16,7 @@ from lc_memory.store import SqlStore, items
 from .attempts import Attempts
 from .chroma.collection import VectorIndex
 from .following import Follower
-from .texts import fact_entries
+from .texts import FACT, PRIVATE, TURN, fact_entries
 
 _PAGE = 256
 
@@ -31,6 +31,16 @@ _HISTORY = text("SELECT id FROM lcm_facts WHERE superseded_by IS NOT NULL AND id
 )
 _TURNS = text("SELECT id FROM lcm_turns WHERE id IN :rows").bindparams(bindparam("rows", expanding=True))
 
+_WORDS_OF = {"facts": (FACT, PRIVATE), "turns": (TURN,)}
+_ALL_WORDS = {FACT, PRIVATE, TURN}
+_COUNTED = text("SELECT COALESCE(SUM(items), 0) FROM lcm_lexical_owners")
+_OF_SOURCES = text("SELECT COUNT(*) FROM lcm_lexical_items WHERE source IN :sources").bindparams(
+    bindparam("sources", expanding=True)
+)
+_ASIDE = text(
+    "SELECT COUNT(*) FROM lcm_lexical_items WHERE item_id IN :items AND source IN :sources"
+).bindparams(bindparam("items", expanding=True), bindparam("sources", expanding=True))
+
 
 @dataclass(frozen=True)
 class Mended:
@@ -41,13 +51,18 @@ class Mended:
 
 
 def expected(store: SqlStore, sources: Sequence[str]) -> int:
-    """How many entries the index should have, as far as it was told."""
-    facts = store.ledger().counts()
-    total, left = store.backlog().counts("index")
-    aside_facts, aside_turns = map(len, items.rows_of(Attempts(store.database).aside()))
-    return (facts.current + facts.expired - aside_facts if "facts" in sources else 0) + (
-        total - left - aside_turns if "turns" in sources else 0
-    )
+    """How many entries the index should have, as far as it was told: those that the words' index has, which
+    lies in the store and is written first. Not every turn has one: a greeting is nothing to be found."""
+    wanted = [s for source in sources for s in _WORDS_OF[source]]
+    aside = Attempts(store.database).aside()
+    with store.database.read() as connection:
+        if set(wanted) == _ALL_WORDS:
+            total = int(connection.execute(_COUNTED).scalar_one())
+        else:
+            total = int(connection.execute(_OF_SOURCES, {"sources": wanted}).scalar_one()) if wanted else 0
+        if aside and wanted:
+            total -= int(connection.execute(_ASIDE, {"items": aside, "sources": wanted}).scalar_one())
+    return total
 
 
 def mend(

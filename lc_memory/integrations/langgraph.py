@@ -50,11 +50,15 @@ class MemoryState(MessagesState):
 
 
 def load_mem(memory: Memory) -> Node:
-    """A node that puts what is remembered for the question into ``history``. It writes nothing else."""
+    """A node that puts what is remembered for the question into ``history``. It writes nothing else.
+
+    What a model gets is ``history`` and, behind it, ``messages`` from the question on. Those before it (a
+    checkpointer keeps them) stand in ``history`` already.
+    """
 
     def load_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
-        messages = state["messages"]
-        if isinstance(messages[-1], AIMessage) and not messages[-1].tool_calls:
+        messages = state.get("messages") or []
+        if messages and isinstance(messages[-1], AIMessage) and not messages[-1].tool_calls:
             raise MemoryInputError("the last message is the assistant's: there is no question to answer")
         key = session_key(config, given=state)
         # The question, and what a caller sent along before it: of that the memory has what it saved.
@@ -73,7 +77,7 @@ def save_mem(memory: Memory, *, on_save_error: OnSaveError = "raise") -> SavingN
     def save_mem(state: MemoryState, config: RunnableConfig) -> dict[str, Any]:
         key = session_key(config, given=state)
         # Without load_mem before it, the user's last message is the question.
-        turn = state.get("lc_memory_turn") or asked(key, state["messages"])
+        turn = state.get("lc_memory_turn") or asked(key, state.get("messages") or [])
         if not saved_outside(memory, config, None):
             whose = config_of(key.session_id, key.user_id)
             save_turn(memory, whose, turn_of(state["messages"], turn), turn["id"], on_save_error)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from langchain_core.messages import (
@@ -145,18 +145,22 @@ def check_depth(value: Any, where: str) -> None:
 
 
 def is_deep(value: Any) -> bool:
+    if not isinstance(value, _HOLDS):
+        return False
     level = [value]
     for _ in range(DEEPEST + 1):
-        inner = [
-            one
-            for held in level
-            for one in (held.values() if isinstance(held, dict) else held)
-            if isinstance(one, (dict, list, tuple))
-        ] if isinstance(value, (dict, list, tuple)) else []  # fmt: skip
+        inner = {}  # by id: what is held twice is looked into once
+        for held in level:
+            for one in held.values() if isinstance(held, dict) else held:
+                if isinstance(one, _HOLDS):
+                    inner[id(one)] = one
         if not inner:
             return False
-        level = list({id(one): one for one in inner}.values())  # what is held twice is looked into once
+        level = list(inner.values())
     return True
+
+
+_HOLDS = (dict, list, tuple)
 
 
 def text_of(content: Any) -> str:
@@ -362,9 +366,9 @@ def _natural(message: BaseMessage) -> Message:
     return out
 
 
-def _data(message: BaseMessage) -> list[Any]:
+def _data(message: BaseMessage) -> Sequence[Any]:
     if isinstance(message, AIMessage):
-        return [*message.tool_calls]
+        return message.tool_calls
     return [message.artifact] if isinstance(message, ToolMessage) else []
 
 

@@ -9,9 +9,10 @@ All become the OpenAI-style dicts that ``convert.py`` knows. Known are, as a lis
 holds one: OpenAI's messages (chat completions, with tool calls; a fine-tuning line; a request with its
 answer), items of the Responses API, LangChain's message objects, what ``messages_to_dict`` and ``dumpd``
 make of them, (role, text) pairs, Anthropic's and Bedrock's messages, Gemini's ``contents``, ShareGPT's
-``from`` and ``value``, the Vercel AI SDK's ``parts``, ``{"role", "text"}``, rows of ``message_store``, and
-any of them as a string of JSON. A message in no known form is a MemoryInputError that says which and why;
-none is ever read as a blank one.
+``from`` and ``value``, the Vercel AI SDK's ``parts``, ``{"role", "text"}``, rows of ``message_store``, the
+conversations that ChatGPT and Claude export, a chat message history of LangChain's, and any of them as a
+string of JSON. A message in no known form is a MemoryInputError that says which and why; none is
+ever read as a blank one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _ROLES = {
 }  # fmt: skip
 _PLAIN = frozenset({"user", "assistant", "system"})
 _LC_TYPES = frozenset({"human", "ai", "system", "tool", "function", "chat"})
-_LISTS = ("messages", "conversations", "conversation", "contents", "input", "output", "items", "history")
+_LISTS = ("messages", "conversations", "conversation", "contents", "input", "output", "items", "history",
+          "chat_messages")  # fmt: skip
 """Under which names an object holds its messages."""
 
 
@@ -48,6 +50,12 @@ def read(history: Any, *, blanks: bool = False) -> list[Message]:
     Raises MemoryInputError, naming the first place that is not understood and why.
     """
     reader = _Reader(blanks)
+    if isinstance(history, (str, bytes)):
+        history = _unpacked(history)
+    elif not isinstance(history, (Mapping, list, tuple, BaseMessage)) and isinstance(
+        getattr(history, "messages", None), (list, tuple)
+    ):
+        history = history.messages  # a BaseChatMessageHistory, a prompt's value
     if _is_one(history):
         reader.take(history, "the message")
         return reader.done()
@@ -73,7 +81,8 @@ def turns(messages: Sequence[Message]) -> list[list[Message]]:
 def is_conversation(value: Any) -> bool:
     """Whether a value is a history and no single message: a list of messages, or an object with one."""
     return not _is_one(value) and (
-        isinstance(value, (list, tuple)) or (isinstance(value, Mapping) and _list_in(value) is not None)
+        isinstance(value, (list, tuple))
+        or (isinstance(value, Mapping) and (_list_in(value) is not None or _is_tree(value)))
     )
 
 
@@ -114,10 +123,11 @@ def _is_one(value: Any) -> bool:
     """One message, and no list of them."""
     if isinstance(value, BaseMessage):
         return True
-    if isinstance(value, tuple):
-        return len(value) == 2 and isinstance(value[0], str)
     if isinstance(value, Mapping):
-        return any(k in value for k in ("role", "from", "lc")) or value.get("type") in _LC_TYPES | {"message"}
+        known = any(k in value for k in ("role", "from", "lc")) or value.get("type") in _LC_TYPES | {
+            "message"
+        }
+        return known or isinstance(value.get("content"), str)
     return hasattr(value, "model_dump") and hasattr(value, "role")
 
 
@@ -131,10 +141,24 @@ def _entries(history: Any) -> Iterator[tuple[Any, str]]:
         yield message, f"messages[{i}]"
 
 
+def _unpacked(text: str | bytes) -> Any:
+    """What a string of JSON holds. Other text says nobody's words."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, (dict, list)):
+        raise MemoryInputError(f"a history is a list of messages, got {_shown(text)}")
+    return value
+
+
 def _held(history: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     """The messages of an object that holds them: a request, a training line, a state."""
     if isinstance(history.get("body"), Mapping):
         history = history["body"]
+    if _is_tree(history):
+        yield from _branch(history["mapping"], history.get("current_node"))
+        return
     pair = _pair(history)
     if pair is not None:
         yield from pair
@@ -167,6 +191,38 @@ def _held(history: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     for key, value in history.items():  # the answer, which a recorded request has beside it
         if isinstance(value, Mapping) and value.get("role") in ("assistant", "model"):
             yield value, repr(key)
+
+
+def _is_tree(history: Mapping[str, Any]) -> bool:
+    return isinstance(history.get("mapping"), Mapping) and "current_node" in history
+
+
+def _branch(nodes: Mapping[str, Any], last: Any) -> Iterator[tuple[Any, str]]:
+    """ChatGPT keeps a tree, with a branch for each answer made anew: the one that was shown last is the
+    conversation, from its leaf upwards. What no one was shown in it (a setting, what a tool was told) is left
+    out; of what was attached the words remain."""
+    if last not in nodes:
+        parents = {n.get("parent") for n in nodes.values() if isinstance(n, Mapping)}
+        last = next((k for k in reversed(list(nodes)) if k not in parents), None)
+    path: dict[str, Mapping[str, Any]] = {}
+    while isinstance(last, str) and last not in path and isinstance(nodes.get(last), Mapping):
+        path[last] = nodes[last]
+        last = nodes[last].get("parent")
+    for key, node in reversed(path.items()):
+        message = node.get("message")
+        if not isinstance(message, Mapping):
+            continue
+        role = (message.get("author") or {}).get("role")
+        content = message.get("content") or {}
+        hidden = (message.get("metadata") or {}).get("is_visually_hidden_from_conversation")
+        kind = content.get("content_type")
+        if role not in ("user", "assistant") or hidden or kind not in ("text", "multimodal_text"):
+            continue
+        if message.get("recipient", "all") != "all":
+            continue
+        words = "\n".join(p for p in content.get("parts") or () if isinstance(p, str) and p.strip())
+        if words:
+            yield {"role": role, "content": words}, f"mapping[{key!r}]"
 
 
 def _list_in(history: Mapping[str, Any]) -> str | None:
@@ -315,6 +371,10 @@ class _Reader:
 
     # ------------------------------------------------------------ the forms
 
+    def nobodys(self, one: Message, where: str) -> None:
+        """A content without a role is the user's, as for ``_to_lc``."""
+        self.said({**one, "role": "user"}, where)
+
     def langchain(self, one: Message, where: str) -> None:
         kind, data = str(one.get("type")), one.get("data")
         if "lc" in one:
@@ -349,6 +409,13 @@ class _Reader:
             self._add({"role": "tool", "tool_call_id": self._answers(), "content": value}, where)
         else:
             self._add({"role": role, "content": value}, where)
+
+    def sent(self, one: Message, where: str) -> None:
+        """A message as Claude exports it: its text is the whole of it."""
+        role = _ROLES.get(str(one["sender"]).strip().lower())
+        if role not in ("user", "assistant") or not isinstance(one.get("text"), str):
+            raise MemoryInputError(f"{where}: expected a sender (human, assistant) and a text")
+        self._add({"role": role, "content": one["text"]}, where)
 
     def _written_calls(self, value: str, where: str) -> None:
         made = _from_json(value, where)
@@ -505,10 +572,12 @@ _FORMS: tuple[tuple[Callable[[Message], bool], Callable[[_Reader, Message, str],
     (_is_langchain, _Reader.langchain),
     (_is_row, _Reader.row),
     (lambda m: "from" in m and "role" not in m, _Reader.share_gpt),
+    (lambda m: "sender" in m and "role" not in m, _Reader.sent),
     (lambda m: "parts" in m and "content" not in m, _Reader.parts),
     (_is_item, _Reader.item),
     (lambda m: isinstance(m.get("role"), str), _Reader.said),
     (lambda m: m.get("type") in _LC_TYPES and "content" in m, _Reader.langchain),
+    (lambda m: m.get("role") is None and "type" not in m and "content" in m, _Reader.nobodys),
 )
 
 

@@ -41,7 +41,7 @@ def asked(question: Any) -> Asked | None:
     if listed and question and all(isinstance(p, (str, dict)) and not is_message(p) for p in question):
         return Asked(_checked({"role": "user", "content": question}))
     if (listed and question) or is_message(question) or is_conversation(question):
-        said = read(question, blanks=True)
+        said = read([question] if isinstance(question, tuple) else question, blanks=True)
         if said and said[-1]["role"] == "user":
             return Asked(said[-1], said[:-1], is_conversation=listed or len(said) > 1)
     return None

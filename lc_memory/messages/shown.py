@@ -41,9 +41,13 @@ def _shown(turn: Sequence[Message]) -> list[Message]:
     before, after = shown[:last], shown[last + 1 :]
     ending = shown[last : last + 1] if last >= 0 else []
     before = [m for m in before if _role(m) != "assistant" or _calls(m) or m.get("content")]
-    if any(_role(m) in ("assistant", "tool", "function") for m in turn) and not (
-        ending and _role(ending[0]) == "assistant" and (ending[0].get("content") or _calls(ending[0]))
-    ):
+    roles = set(map(_role, turn))
+    told = (
+        bool(ending) and _role(ending[0]) == "assistant" and (ending[0].get("content") or _calls(ending[0]))
+    )
+    if not told and "user" not in roles and ending and _role(ending[0]) == "assistant":
+        ending = []  # nobody asked, and nothing was said
+    elif not told and ending and roles & {"assistant", "tool", "function"}:
         answer: Message = {"role": "assistant", "content": _closing(turn, ending)}
         if ending and _role(ending[0]) == "assistant":
             ending = [{**ending[0], **answer}]

@@ -35,14 +35,14 @@ def without_thoughts(text: str) -> str:
     Nested marks are one thought. One that was never closed goes on to the end; a closing mark that nothing
     opened closes what the prompt had opened, so all before it is thought. A mark in backquotes is a word.
     """
+    if "<" not in text and "[" not in text and "◁" not in text:
+        return text
     shown = "".join(text[start:end] for start, end in _shown(text))
     return text if len(shown) == len(text) else shown.strip()
 
 
 def _shown(text: str) -> list[tuple[int, int]]:
     """Where the words stand that are no thoughts."""
-    if not any(mark in text for mark in "<[◁"):
-        return [(0, len(text))]
     marks = [
         (m.start(), m.end(), any(m.groups())) for m in _THOUGHT_MARK.finditer(text) if not _quoted(text, m)
     ]

@@ -243,9 +243,10 @@ class StoredSession:
             return [self._units[turn.turn_id] for turn in turns]
 
     def _without_system(self, unit: Unit) -> Unit:
-        messages = unit.messages[len(_leading_system(unit.messages)) :]
-        if len(messages) == len(unit.messages):
+        leading = _leading_system(unit.messages) if unit.messages else ()
+        if not leading:
             return unit
+        messages = unit.messages[len(leading) :]
         return Unit(messages, sum(map(self._settings.count, messages)))
 
     # ------------------------------------------------------------ writing
@@ -294,8 +295,8 @@ class StoredSession:
             self._state = _UNKNOWN
         try:
             self._told()
-            if self._settings.summarise is None:  # nobody has to be asked, and no prompt needs to wait
-                self._compact()
+            if self._settings.summarise is None and len(turns) > self._most:
+                self._compact()  # nobody has to be asked, and the next prompt need not wait for it
             else:
                 self.compact()
         except Exception as error:
@@ -413,6 +414,8 @@ def _waiting(state: Snapshot) -> int:
 
 
 def _leading_system(messages: Sequence[Message]) -> Sequence[Message]:
+    if messages[0].get("role") != "system":  # as nearly always
+        return ()
     return list(takewhile(lambda m: m.get("role") == "system", messages))
 
 
@@ -421,7 +424,8 @@ def _system_messages(kept: Sequence[Message], turns: Iterable[Sequence[Message]]
     They are the session's; one further down belongs to its place."""
     found = list(kept)
     for messages in turns:
-        found += [m for m in _leading_system(messages) if m not in found]
+        if messages and messages[0].get("role") == "system":
+            found += [m for m in _leading_system(messages) if m not in found]
     return found
 
 

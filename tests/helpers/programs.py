@@ -187,7 +187,7 @@ def _start(folder: Path) -> dict[str, Any]:
     return {"pid": process.pid, "socket": str(path)}
 
 
-_LOADED = ("chromadb", "langchain_chroma", "langchain_openai", "langchain.agents", "langgraph.graph", "langgraph.checkpoint.sqlite",
+_LOADED = ("chromadb.cli.cli", "langchain_chroma", "langchain_openai", "langchain.agents", "langgraph.graph", "langgraph.checkpoint.sqlite",
            "psycopg",
            "sqlalchemy.dialects.sqlite", "grandalf", "rich.console", "typer", "tests.helpers.models",
            "tests.helpers.ways", "tests.helpers.longterm")  # fmt: skip

@@ -180,7 +180,7 @@ UNKNOWN: list[tuple[str, Any, str]] = [
     ("keys nobody knows", [U, A, {"who": "user", "says": "hi"}], "messages[2]"),
     ("a role and no content", [U, {"role": "user", "body": "hi"}], "messages[1]"),
     ("a role alone", [{"role": "user"}], "messages[0]"),
-    ("a content and no role", [{"content": "hi"}], "messages[0]"),
+    ("an empty content and no role", [{"content": None, "words": "hi"}], "messages[0]"),
     ("a content of an unknown form", [{"role": "user", "content": [{"foo": 1}]}], "messages[0]['content'][0]"),
     ("a text part without text", [U, {"role": "user", "content": [{"type": "text"}]}], "messages[1]['content'][0]"),
     ("a part of Gemini's of an unknown form", {"contents": [{"role": "user", "parts": [{"videoMetadata": {}}]}]}, "contents[0]['parts'][0]"),

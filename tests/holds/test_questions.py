@@ -21,7 +21,6 @@ from langchain_core.runnables import (
 )
 
 from lc_memory import Memory, from_lc, with_memory
-from lc_memory.chains.turn import asked, unknown
 from lc_memory.errors import MemoryInputError
 from lc_memory.messages import _to_lc
 from tests.helpers.models import Scripted
@@ -191,12 +190,16 @@ def test_a_graph_whose_messages_end_with_an_answer_is_told_so() -> None:
     ids=["a dict", "a pair", "an object", "pairs as lists", "Gemini's", "the AI SDK's"],
 )  # fmt: skip
 def test_a_question_may_come_in_any_form_of_a_message(question: Any) -> None:
+    from lc_memory.chains.turn import asked
+
     found = asked(question)
     assert found is not None
     assert _to_lc(found.question).text == "q"
 
 
 def test_guard_parts_of_a_content_are_no_conversation() -> None:
+    from lc_memory.chains.turn import asked
+
     parts = [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
     for given in (parts, ["one", "two"]):
         found = asked(given)
@@ -206,6 +209,8 @@ def test_guard_parts_of_a_content_are_no_conversation() -> None:
 
 
 def test_unknown_is_what_stands_behind_the_last_known_message() -> None:
+    from lc_memory.chains.turn import unknown
+
     assert unknown(STORED, []) == STORED
     assert unknown(STORED, STORED) == []
     assert unknown([*STORED, user("u3")], STORED[2:]) == [user("u3")]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-PROGRAM = Path(sys.executable).with_name("chroma")
+from tests.helpers import programs
+
+# What the program ``chroma`` is.
+PROGRAM = "import sys; from chromadb.cli.cli import app; sys.argv[0] = 'chroma'; app()"
 
 
 class ChromaServer:
@@ -25,16 +28,14 @@ class ChromaServer:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Any = None
 
     def start(self) -> None:
-        self._process = subprocess.Popen(
-            [PROGRAM, "run", "--path", self.folder, "--host", "127.0.0.1", "--port", str(self.port)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder.parent,
-        )
+        silent = subprocess.DEVNULL
+        self._process = programs.start(
+            "-c", PROGRAM, "run", "--path", self.folder, "--host", "127.0.0.1", "--port", self.port,
+            stdin=silent, stdout=silent, stderr=silent, cwd=self.folder.parent,
+        )  # fmt: skip
         while not self._answers():
             assert self._process.poll() is None, "the Chroma server ended"
 
@@ -55,8 +56,7 @@ class ChromaServer:
 @contextmanager
 def running_chroma(folder: Path) -> Iterator[ChromaServer]:
     """A server of one's own. Skips the test where the program is not installed."""
-    if not PROGRAM.exists():
-        pytest.skip("needs the chroma program")
+    pytest.importorskip("chromadb.cli.cli")
     folder.mkdir(parents=True, exist_ok=True)
     server = ChromaServer(folder)
     server.start()

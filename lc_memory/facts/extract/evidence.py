@@ -114,7 +114,7 @@ _QUOTED = [
 # An apostrophe within a word is no mark, so these go from the first of a line to its last.
 _OPENS, _CLOSES, _LEAST_BETWEEN = re.compile(r"(?<!\w)'"), re.compile(r"'(?!\w)"), 15
 _TASK = re.compile(
-    r"[^:：\n]{0,40}(?:翻译|总结|概括|改写|润色|校对|扩写|缩写|纠错|改成|修改|改一?下|检查|回复|提炼|分析"
+    r"\A[^:：\n]{0,40}(?:翻译|总结|概括|改写|润色|校对|扩写|缩写|纠错|改成|修改|改一?下|检查|回复|提炼|分析"
     r"|\b(?:translate|summari[sz]e|rewrite|rephrase|paraphrase|proofread|correct|edit|fix|shorten|polish|improve"
     r"|reply to|respond to|check|analy[sz]e|grade|review|turn this into)\b"
     r"|小说|文章|新闻|歌词|报道|台词|剧本|\b(?:article|novel|lyrics|story|poem|excerpt|passage)\b)[^:：\n]{0,60}[:：\n]",

@@ -78,8 +78,8 @@ class ClientHome(ChromaHome):
 
 
 class MemoryHome(ChromaHome):
-    """Ends with the memory that it is of. Chroma has one for the whole process, so what this memory put
-    there is taken out again then."""
+    """Ends when it is closed, and is filled anew from the store when it is needed again. Chroma has one for
+    the whole process, which keeps what is deleted from it: it goes when nobody has it open."""
 
     name = "the Chroma in memory"
 
@@ -99,13 +99,18 @@ class MemoryHome(ChromaHome):
     def holds(self, collection: str) -> None:
         self._collections.add(collection)
 
+    def close(self) -> None:
+        _clear(self._client, self._collections)
+
 
 def _clear(clients: list[Any], collections: set[str]) -> None:
-    for client in clients:
-        for collection in collections:
+    while clients:
+        client = clients.pop()
+        while collections:
             with contextlib.suppress(Exception):
-                client.delete_collection(collection)
-        client.close()
+                client.delete_collection(collections.pop())
+        with contextlib.suppress(Exception):
+            client.close()
 
 
 class ServerHome(ChromaHome):
