@@ -29,14 +29,15 @@ from .convert import Message, _shown, _to_lc, from_lc
 from .spoken import answered_id, is_call, is_result, part_type
 
 _ROLES = {
-    "user": "user", "human": "user",
+    "user": "user", "human": "user", "prompter": "user", "用户": "user",
     "assistant": "assistant", "ai": "assistant", "model": "assistant", "bot": "assistant",
-    "chatbot": "assistant", "gpt": "assistant", "chatgpt": "assistant",
-    "system": "system", "developer": "developer",
+    "chatbot": "assistant", "gpt": "assistant", "chatgpt": "assistant", "助手": "assistant",
+    "system": "system", "developer": "developer", "系统": "system",
     "tool": "tool", "function": "function", "observation": "tool", "function_response": "tool",
     "tool_response": "tool", "function_call": "call", "tool_call": "call",
 }  # fmt: skip
 _PLAIN = frozenset({"user", "assistant", "system"})
+_NOT_ASKING = frozenset({"assistant", "system", "developer", "tool", "function"})
 _LC_TYPES = frozenset({"human", "ai", "system", "tool", "function", "chat"})
 _LISTS = ("messages", "conversations", "conversation", "contents", "input", "output", "items", "history",
           "chat_messages")  # fmt: skip
@@ -66,15 +67,23 @@ def read(history: Any, *, blanks: bool = False) -> list[Message]:
 
 def turns(messages: Sequence[Message]) -> list[list[Message]]:
     """``messages`` as turns, each from a message of the user to the next. System messages before the first
-    one belong to the first turn; a greeting is a turn by itself. A tool's result stays in the turn of its
-    call."""
+    one belong to the first turn; a greeting is a turn by itself, and so is each of several. A tool's result
+    stays in the turn of its call. Whose name no service knows (a ChatMessage's) speaks as the user does."""
     bound = _bound(messages)
     out: list[list[Message]] = []
+    spoken = asked = answered = False  # in the last turn
     for i, message in enumerate(messages):
-        starts = message.get("role") == "user" and i not in bound
-        if not out or (starts and any(m.get("role") not in ("system", "developer") for m in out[-1])):
+        role = message.get("role")
+        asks = role not in _NOT_ASKING
+        starts = spoken if asks else role == "assistant" and answered and not asked
+        if not out or (starts and i not in bound):
             out.append([])
+            spoken = asked = answered = False
         out[-1].append(message)
+        spoken = spoken or role not in ("system", "developer")
+        asked = asked or asks
+        if role == "assistant":
+            answered = not message.get("tool_calls") and not _is_blank(message.get("content"))
     return out
 
 
@@ -565,7 +574,9 @@ def _is_row(m: Message) -> bool:
 
 def _is_item(m: Message) -> bool:
     kind = m.get("type")
-    return isinstance(kind, str) and (kind in _ITEM_TYPES or kind.endswith(_ITEMS))
+    return isinstance(kind, str) and (
+        "role" in m if kind == "message" else kind in _ITEM_TYPES or kind.endswith(_ITEMS)
+    )
 
 
 _FORMS: tuple[tuple[Callable[[Message], bool], Callable[[_Reader, Message, str], None]], ...] = (
@@ -588,7 +599,12 @@ def _is_blank(content: Any) -> bool:
 def _role(role: Any, where: str) -> str:
     if not isinstance(role, str) or not role.strip():
         raise MemoryInputError(f"{where}['role']: expected text, got {_shown(role)}")
-    return _ROLES.get(role.strip().lower(), role)
+    known = _ROLES.get(role.strip().lower())
+    if known is None:
+        raise MemoryInputError(
+            f"{where}['role']: nobody is called {_shown(role)}; a role is user, assistant, system or tool"
+        )
+    return known
 
 
 def _from_json(text: str | bytes, where: str) -> Any:

@@ -13,6 +13,7 @@ is refused. Empty text and None name nobody.
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -34,9 +35,9 @@ NOTHING: Mapping[str, Any] = {}
 
 # Keys as people write them, in small letters and without - _ . and blanks, under the key that is read.
 _SPELLINGS = {
-    "user_id": "userid xuserid usrid userids",
-    "session_id": "sessionid xsessionid sessionids sesionid sessid",
-    "thread_id": "threadid xthreadid threadids",
+    "user_id": "userid xuserid usrid userids iduser",
+    "session_id": "sessionid xsessionid sessionids sessid idsession",
+    "thread_id": "threadid xthreadid threadids idthread",
 }
 """The key itself, written otherwise."""
 _SYNONYMS = {
@@ -50,7 +51,7 @@ _SYNONYMS = {
 """Other words of the field for it. They may be a program's own where the key that is read is there, too."""
 _HINTS = {
     "user_id": "username login loginid account accountid customer customerid member memberid ownerid owner "
-    "personid profileid email useremail langgraphauthuserid 用户名 账号 手机号",
+    "personid profileid email useremail langgraphauthuserid tenant tenantid 用户名 账号 手机号",
 }
 """What may tell users apart. It is a program's own where a run names anybody at all."""
 _TRACED = frozenset({"conversationid", "langfuseuserid", "langfusesessionid"})
@@ -101,6 +102,10 @@ def session_key(
                 raise _misplaced("the call has the keyword", name, key)
     if user is session is thread is None:
         _check_others(metadata, given)
+        _check_within("configurable", configurable.items())
+        if context is not None:
+            _check_bare(context)
+            _check_within("context", _fields(context))
         return UNNAMED
     return SessionKey(session or thread or DEFAULT_SESSION, user)
 
@@ -177,6 +182,8 @@ def _check(place: str, held: Iterable[tuple[str, Any]], named: Mapping[str, str 
         key, how = meant
         if how == "spelling":
             missed = _says(value) and _text(value) != named[key]
+        elif how == "slip":
+            missed = named[key] is None and _is_id(value)
         elif how == "synonym" and key == "user_id":
             missed = named[key] is None and _says(value)
         elif how == "synonym":  # a database session is no name of one
@@ -198,23 +205,55 @@ def _check_others(metadata: Mapping[str, Any], given: Any) -> None:
                 raise _misplaced("only the input has", name, key)
 
 
+def _check_within(place: str, held: Iterable[tuple[str, Any]]) -> None:
+    """The same one level down: ``{"configuarble": {"user_id": …}}``, or a context with it in its ``auth``."""
+    for name, value in held:
+        if name.startswith("__"):
+            continue
+        within = value if isinstance(value, Mapping) else getattr(value, "__dict__", NOTHING)
+        for key in _READ:
+            if _is_id(found := within.get(key)) and _says(found):
+                raise _misplaced(f"{place} has, in {name!r},", key, key)
+
+
+def _check_bare(context: Any) -> None:
+    if _is_id(context) and _says(context):
+        raise MemoryInputError(
+            f"the context is {type(context).__name__} {context!r:.80}, which is not read, so this run would "
+            "be filed under nobody's name. Call it with a context that has user_id, such as "
+            '{"user_id": …}'
+        )
+
+
 def _same_key(name: str, others: frozenset[str] = frozenset()) -> str | None:
     """The key that ``name`` is, however it is written, or one of ``others`` is."""
     if name in _READ:
         return name
     meant = _meant(name)
-    if meant is None or (meant[1] != "spelling" and _plain(name) not in others):
+    if meant is None or (meant[1] not in ("spelling", "slip") and _plain(name) not in others):
         return None
     return meant[0]
 
 
 @lru_cache(1024)
 def _meant(name: str) -> tuple[str, str] | None:
-    return _MEANT.get(_plain(name))
+    plain = _plain(name)
+    return _MEANT.get(plain) or next(
+        ((key, "slip") for key in sorted(_READ) if _is_slip(plain, _plain(key))), None
+    )
 
 
 def _plain(name: str) -> str:
-    return "".join(c for c in name.casefold() if c not in "-_. ")
+    return "".join(c for c in unicodedata.normalize("NFKC", name).casefold() if c not in "-_. ")
+
+
+def _is_slip(typed: str, meant: str) -> bool:
+    """One letter too many, too few or wrong, or two in each other's place."""
+    while typed and meant and typed[0] == meant[0]:
+        typed, meant = typed[1:], meant[1:]
+    while typed and meant and typed[-1] == meant[-1]:
+        typed, meant = typed[:-1], meant[:-1]
+    return max(len(typed), len(meant)) < 2 or (len(typed) == 2 and typed == meant[::-1])
 
 
 def _misplaced(where: str, name: str, key: str) -> MemoryInputError:

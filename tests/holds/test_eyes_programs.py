@@ -209,7 +209,7 @@ def test_an_entry_that_is_lost_is_still_told_of(tmp_path: Path) -> None:
 def test_a_node_says_what_it_reads_where_that_is_missing(memory: Memory, state: Any) -> None:
     for node in (load_mem(memory), save_mem(memory)):
         graph = StateGraph(MemoryState)
-        graph.add_node("node", node)  # type: ignore[call-overload]
+        graph.add_node("node", node)
         graph.add_edge(START, "node")
         with pytest.raises(MemoryInputError, match="messages"):
             graph.compile().invoke(state, ONE)

@@ -58,6 +58,10 @@ class ChromaHome:
         """Leave no byte of deleted entries in the files, nor of what was set aside. Called while it is
         closed."""
 
+    def opened_again(self) -> None:
+        """An index without entries is open after a purge: Chroma has written its files anew, and leave no
+        byte in the room that they have."""
+
     def close(self) -> None:
         pass
 

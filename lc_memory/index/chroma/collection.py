@@ -202,6 +202,8 @@ class VectorIndex:
             self.home.close()
             self.home.purge()
             self._connect()
+            if not self._entries:
+                self.home.opened_again()
 
     def _collections(self, filling: Collected | None) -> list[tuple[Collection, int]]:
         from chromadb.errors import NotFoundError

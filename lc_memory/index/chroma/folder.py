@@ -135,6 +135,13 @@ class FolderHome(ChromaHome):
         finally:
             self._lock.release()
 
+    def opened_again(self) -> None:
+        try:
+            for header in self.folder.glob("*/header.bin"):
+                _blank_unused(header)
+        except OSError as error:
+            raise FactIndexError(f"{self.name} could not be purged: {error}. Run: chroma vacuum") from error
+
     def close(self) -> None:
         self._opened = None
         self._open.close()
