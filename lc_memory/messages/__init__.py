@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from .question import unknown as unknown
     from .shown import in_prompt as in_prompt
     from .shown import without_middle as without_middle
-    from .spoken import answer_of as answer_of
-    from .spoken import arguments_of as arguments_of
-    from .spoken import in_words as in_words
-    from .spoken import spoken as spoken
-    from .spoken import without_thoughts as without_thoughts
+    from .speech import answer_of as answer_of
+    from .speech import arguments_of as arguments_of
+    from .speech import in_words as in_words
+    from .speech import spoken as spoken
+    from .speech import without_thoughts as without_thoughts
     from .tokens import count_message_tokens as count_message_tokens
     from .tokens import count_tokens as count_tokens
     from .tool_groups import groups as groups
@@ -48,7 +48,7 @@ else:
             ),
             "question": "Asked asked human_message unknown",
             "shown": "in_prompt without_middle",
-            "spoken": "in_words answer_of arguments_of spoken without_thoughts",
+            "speech": "in_words answer_of arguments_of spoken without_thoughts",
             "tokens": "count_message_tokens count_tokens",
             "tool_groups": "without_calls groups valid_groups",
         },

@@ -26,7 +26,7 @@ from langchain_core.messages import BaseMessage, messages_from_dict
 from lc_memory.errors import MemoryInputError
 
 from .convert import Message, _shown, _to_lc, from_lc
-from .spoken import answered_id, is_call, is_result, part_type
+from .speech import answered_id, is_call, is_result, part_type
 
 _ROLES = {
     "user": "user", "human": "user", "prompter": "user", "用户": "user",

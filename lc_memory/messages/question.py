@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage
 
 from .convert import Message, _to_lc, from_lc
 from .histories import is_conversation, is_message, read
-from .spoken import arguments_of, spoken
+from .speech import arguments_of, spoken
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .convert import Message, text_of
-from .spoken import answer_of, call_id, is_call, is_result, part_type, spoken, without_thoughts
+from .speech import answer_of, call_id, is_call, is_result, part_type, spoken, without_thoughts
 from .tool_groups import _is_plain, _parts, _role, valid_groups
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from .convert import Message
-from .spoken import answered_id, call_id, is_call, is_result, is_thought
+from .speech import answered_id, call_id, is_call, is_result, is_thought
 
 Group: TypeAlias = list[Message]
 _PLAIN = frozenset({"user", "assistant", "system"})

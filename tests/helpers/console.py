@@ -48,7 +48,7 @@ def run(
     env: Mapping[str, str], *args: object, typed: str | bytes = "", cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """``lc-memory args`` with ``typed`` coming through a pipe, in the folder ``$HOME`` or ``cwd``."""
-    from lc_memory.cli import chat as cli
+    from lc_memory import cli
 
     given = typed.encode() if isinstance(typed, str) else typed
     out, err = io.BytesIO(), io.BytesIO()

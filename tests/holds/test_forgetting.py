@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lc_memory import Memory
+from lc_memory import Memory, cli
 from lc_memory.agent.memory_tools import memory_tools
-from lc_memory.cli import chat as cli
 from lc_memory.errors import MemoryInputError
 from lc_memory.index.collected import collected, record
 from lc_memory.models.embedding import fingerprint

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from lc_memory import Memory
-from lc_memory.cli import chat as cli
+from lc_memory import Memory, cli
 from lc_memory.errors import MemoryInputError
 from lc_memory.sessions.portable import all_facts, export_lines, export_notes, import_file
 from lc_memory.store import DATABASE_FILE, Fact, SessionKey, Store, open_store
