@@ -98,10 +98,15 @@ class TurnRecorder(BaseCallbackHandler):
         whole = merged(self.chunks)
         if not self._asides or not isinstance(whole, (str, BaseMessage)):
             return whole
+        told = self.without_asides(whole)
+        return merged(self.chunks[self._told_from :]) if told is whole else told
+
+    def without_asides(self, told: Any) -> Any:
+        """What was said aside is streamed in front of the answer."""
         aside = "".join(self._asides)
-        if isinstance(whole, str) and self.runs and whole == aside + str(self.runs[-1].message.text):
-            return whole[len(aside) :]
-        return merged(self.chunks[self._told_from :])
+        if aside and isinstance(told, str) and self.runs and told == aside + str(self.runs[-1].message.text):
+            return told[len(aside) :]
+        return told
 
 
 def turn_messages(human: Message, output: Any, recorder: TurnRecorder) -> list[Message]:
@@ -113,7 +118,7 @@ def turn_messages(human: Message, output: Any, recorder: TurnRecorder) -> list[M
         if kept and kept[-1]["role"] == "assistant":  # with its calls, which nobody has answered
             return [human, *valid_groups(kept[:-1]), kept[-1]]
         return [human, *valid_groups(kept)]
-    told = _told_in(output, human, recorder.runs)
+    told = recorder.without_asides(_told_in(output, human, recorder.runs))
     run = _answering(told, human, recorder.runs)
     answer = _answer(told, run)
     return [human, *_tool_traffic(run, human, recorder), answer]

@@ -115,8 +115,16 @@ def memory_graph(memory: Memory, model: Any, *, system: str = SYSTEM) -> StateGr
     return graph
 
 
+class _Both(RunnableLambda[Any, Any]):
+    """A node in both forms. From the signature of ``__call__`` a graph learns which state the node reads: all
+    of it, also where the graph's own is another."""
+
+    def __call__(self, state: MemoryState, config: RunnableConfig) -> Any:
+        return self.invoke(state, config)
+
+
 def _both(sync: Any, asynchronous: Any, name: str) -> Any:
-    return RunnableLambda(sync, asynchronous, name=name)
+    return _Both(sync, asynchronous, name=name)
 
 
 __all__ = ["MemoryState", "load_mem", "memory_graph", "save_mem"]

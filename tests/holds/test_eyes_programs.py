@@ -15,10 +15,10 @@ from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import Runnable, RunnableParallel, RunnablePassthrough
 from langgraph.graph import START, StateGraph
-from lc_memory.histories_file import import_conversations
 
 from lc_memory import Memory, MemoryInputError, with_memory
 from lc_memory.integrations.langgraph import MemoryState, load_mem, save_mem
+from lc_memory.sessions.histories_file import import_conversations
 from tests.helpers.ways import WAYS
 
 ONE: Any = {"configurable": {"user_id": "u1", "session_id": "s1"}}

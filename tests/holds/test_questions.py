@@ -190,7 +190,7 @@ def test_a_graph_whose_messages_end_with_an_answer_is_told_so() -> None:
     ids=["a dict", "a pair", "an object", "pairs as lists", "Gemini's", "the AI SDK's"],
 )  # fmt: skip
 def test_a_question_may_come_in_any_form_of_a_message(question: Any) -> None:
-    from lc_memory.chains.turn import asked
+    from lc_memory.messages import asked
 
     found = asked(question)
     assert found is not None
@@ -198,7 +198,7 @@ def test_a_question_may_come_in_any_form_of_a_message(question: Any) -> None:
 
 
 def test_guard_parts_of_a_content_are_no_conversation() -> None:
-    from lc_memory.chains.turn import asked
+    from lc_memory.messages import asked
 
     parts = [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
     for given in (parts, ["one", "two"]):
@@ -209,7 +209,7 @@ def test_guard_parts_of_a_content_are_no_conversation() -> None:
 
 
 def test_unknown_is_what_stands_behind_the_last_known_message() -> None:
-    from lc_memory.chains.turn import unknown
+    from lc_memory.messages import unknown
 
     assert unknown(STORED, []) == STORED
     assert unknown(STORED, STORED) == []

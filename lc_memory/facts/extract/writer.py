@@ -236,7 +236,7 @@ def write_note(ledger: Ledger, key: SessionKey, note: MemoryNote, kind: NoteKind
     known: turns are read late, and what they say may be out of date by then. A time that is still to come
     tells nothing of what is newer: a clock was wrong, here or where the fact came from."""
     now = time.time()
-    when = said.turn.created_at if 0 <= said.turn.created_at <= now else now
+    when = said.turn.created_at if 0 < said.turn.created_at <= now else now
     if not kind.several or note.subject is not None:
         for fact in ledger.current(key.owner, kinds=[kind.name], include_private=True):
             if fact.subject == note.subject and when < fact.noted_at <= now:
