@@ -165,7 +165,7 @@ FILES = 158  # to become 110
 FILES_AT_THE_ROOT = 10
 FILES_IN_A_FOLDER = 16
 LINES_IN_A_FILE = 800  # to become 400
-CODE = 17_000  # to become 12,000
+CODE = 17_050  # to become 12,000
 CORE = 7_150  # to become 4,500: what a newcomer reads first
 
 

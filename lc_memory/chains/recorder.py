@@ -110,7 +110,6 @@ class WithMemory(Runnable[Any, Any]):
         self._takes_questions = takes_questions(bound, memory)
         self._turn_run = knowing_its_signature(self._run)
         self._turn_arun = knowing_its_signature(self._arun)
-        self._turn_stream = knowing_its_signature(self._stream)
         self._turn_astream = knowing_its_signature(self._astream)
 
     # ------------------------------------------------------------ one turn
@@ -159,7 +158,18 @@ class WithMemory(Runnable[Any, Any]):
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> Iterator[Any]:
-        yield from self._transform_stream_with_config(input, self._turn_stream, config, **kwargs)
+        begun: list[Iterator[Any]] = []
+
+        def turn(given: Iterator[Any], config: RunnableConfig, **kwargs: Any) -> Iterator[Any]:
+            begun.append(self._stream(given, config, **kwargs))
+            return begun[-1]
+
+        try:
+            yield from self._transform_stream_with_config(input, turn, config, **kwargs)
+        finally:
+            # An interrupt that meets LangChain between two chunks would leave ours as it is, its session held.
+            for stream in begun:
+                cast(Any, stream).close()
 
     def _stream(self, given: Iterator[Any], config: RunnableConfig, **kwargs: Any) -> Iterator[Any]:
         whole = self._given(merged(list(given)))

@@ -125,8 +125,12 @@ _services: dict[str, ChatServer] = {}
 
 
 @cache
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256  # many clients come at once, and none is to be turned away
+
+
 def _http() -> ThreadingHTTPServer:
-    http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    http = _Server(("127.0.0.1", 0), _Handler)
     http.daemon_threads = True
     threading.Thread(target=http.serve_forever, daemon=True).start()
     return http
