@@ -167,7 +167,7 @@ class WithMemory(Runnable[Any, Any]):
         try:
             yield from self._transform_stream_with_config(input, turn, config, **kwargs)
         finally:
-            # An interrupt that meets LangChain between two chunks would leave ours as it is, its session held.
+            # Interrupted between two chunks, LangChain would leave it as it is, with its session held.
             for stream in begun:
                 cast(Any, stream).close()
 
