@@ -165,7 +165,7 @@ class WithMemory(Runnable[Any, Any]):
             return begun[-1]
 
         try:
-            yield from self._transform_stream_with_config(input, turn, config, **kwargs)
+            yield from self._transform_stream_with_config(input, cast(Any, turn), config, **kwargs)
         finally:
             # Interrupted between two chunks, LangChain would leave it as it is, with its session held.
             for stream in begun:
