@@ -72,7 +72,8 @@ class Keeping:
         """Facts were noted, changed or removed: now. What fails is done later, and raises nothing: the facts
         are in the store."""
         try:
-            self._indexer().facts()
+            if "facts" in self._sources:
+                self._indexer().facts()
             if self._vectors.outage is None:
                 with contextlib.suppress(FactIndexError):  # it is on the list, and told
                     self._indexer().listed()
